@@ -1,0 +1,35 @@
+"""Conche: distributed continual learning with CoCoA."""
+
+from .checkpoint import ModelFileError, load, save
+from .cocoa import DivergenceError
+from .estimators import (
+    CoCoAClassifier,
+    CoCoARegressor,
+    ConcheClassifier,
+    ConcheRegressor,
+    NearSquareWarning,
+)
+from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
+from .offline import offline_solution
+from .tasks import CosineFeatures, Task, gaussian_tasks
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CoCoAClassifier",
+    "CoCoARegressor",
+    "ConcheClassifier",
+    "ConcheRegressor",
+    "CosineFeatures",
+    "DivergenceError",
+    "ErrorMatrix",
+    "ModelFileError",
+    "NearSquareWarning",
+    "Task",
+    "error_matrix",
+    "generalization_error",
+    "load",
+    "offline_solution",
+    "save",
+    "training_error",
+]

@@ -1,0 +1,175 @@
+"""The estimate and its place in the stream, saved without pickle.
+
+One safetensors file: the arrays (weights and memory of every node, history), and in its header
+one JSON text with everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from . import estimators
+from .cocoa import RoundRecord
+from .node import State
+from .partition import Partition
+from .solvers.base import Array
+
+FORMAT = 1
+CLASSES = ("CoCoARegressor", "CoCoAClassifier", "ConcheRegressor", "ConcheClassifier")
+ROUND_FIELDS = tuple(RoundRecord.__annotations__)
+
+
+class ModelFileError(ValueError):
+    """A file that is not a whole Conche model this version can read."""
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a trained model; the file appears whole or not at all."""
+    name = type(model).__name__
+    if name not in CLASSES:
+        raise TypeError(f"cannot save a {name}: only {', '.join(CLASSES)}")
+    if not hasattr(model, "coef_"):
+        raise ValueError(f"this {name} has not learnt anything yet: nothing to save")
+    arrays: dict[str, Array] = {}
+    for k, state in enumerate(model._nodes.states()):
+        arrays[f"node{k}.weights"] = state.weights
+        for key, array in state.memory.items():
+            arrays[f"node{k}.memory.{key}"] = array
+    for key in ROUND_FIELDS:
+        arrays[f"history.{key}"] = np.array([record[key] for record in model.history_])
+    described = {
+        "format": FORMAT,
+        "class": name,
+        "parameters": _jsonable(model.get_params(deep=False)),
+        "columns": [columns.tolist() for columns in model.partition_],
+        "dtype": np.dtype(model._weights_dtype).name,
+        "n_tasks_seen": model.n_tasks_seen_,
+        "damping": model.damping_,
+        "feature_names": _optional_list(model, "feature_names_in_"),
+        "classes": _optional_list(model, "classes_"),
+        "flat_y": getattr(model, "_flat_y", None),
+    }
+    contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
+    write_atomically(path, to_bytes(contiguous, {"conche": json.dumps(described)}))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a model that `save` wrote; it goes on with the stream where it stood."""
+    described, arrays = _read(Path(path))
+    try:
+        return _restore(described, arrays)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelFileError(f"{path}: incomplete model ({error!r})") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise ModelFileError(f"{path}: not a whole model file ({error})") from None
+    if "conche" not in header:
+        raise ModelFileError(f"{path}: a safetensors file, but not a Conche model")
+    described: dict[str, Any] = json.loads(header["conche"])
+    if described.get("format", 0) > FORMAT:
+        raise ModelFileError(
+            f"{path}: written by a newer Conche (format {described['format']}, this one reads "
+            f"{FORMAT}): upgrade conche"
+        )
+    return described, arrays
+
+
+def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> Any:
+    if described["class"] not in CLASSES:
+        raise ModelFileError(f"unknown model class {described['class']!r}")
+    model = getattr(estimators, described["class"])(**described["parameters"])
+    columns = [np.array(c, dtype=np.intp) for c in described["columns"]]
+    p = sum(len(c) for c in columns)
+    model.partition_ = Partition(columns, p, intercept=model.fit_intercept)
+    model.n_features_in_ = p
+    if described["feature_names"] is not None:
+        model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
+    if described["classes"] is not None:
+        model.classes_ = np.array(described["classes"])
+    model._weights_dtype = np.dtype(described["dtype"])
+    model.n_tasks_seen_, model.damping_ = described["n_tasks_seen"], described["damping"]
+    model.history_ = _history(arrays)
+    model._solver = model._make_solver()
+    states = [_state(k, arrays) for k in range(len(columns))]
+    if described["flat_y"] is not None:
+        model._flat_y, model._n_outputs = described["flat_y"], states[0].weights.shape[1]
+    model._open_network(states)
+    model._set_weights(model._nodes.weights())
+    return model
+
+
+def _state(k: int, arrays: dict[str, Array]) -> State:
+    prefix = f"node{k}.memory."
+    memory = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+    return State(arrays[f"node{k}.weights"], memory)
+
+
+def _history(arrays: dict[str, Array]) -> list[RoundRecord]:
+    rows = zip(*(arrays[f"history.{key}"].tolist() for key in ROUND_FIELDS), strict=True)
+    return [cast(RoundRecord, dict(zip(ROUND_FIELDS, row, strict=True))) for row in rows]
+
+
+def _jsonable(parameters: dict[str, Any]) -> dict[str, Any]:
+    plain = {}
+    for key, value in parameters.items():
+        if key == "partition" and value is not None:
+            value = [b if np.ndim(b) == 0 else np.asarray(b).tolist() for b in value]
+        if isinstance(value, np.generic):
+            value = value.item()
+        try:
+            plain[key] = json.loads(json.dumps(value, default=_number))
+        except TypeError:
+            raise ValueError(
+                f"cannot save a model whose {key} is an object of your own ({value!r}): give it by "
+                f"name"
+            ) from None
+    return plain
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.integer):
+        return int(value)
+    raise TypeError(value)
+
+
+def _optional_list(model: Any, attribute: str) -> list[Any] | None:
+    value = getattr(model, attribute, None)
+    return None if value is None else value.tolist()
+
+
+def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write beside the target, then rename: a reader sees the old file or the new one."""
+    path = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,123 @@
+"""How well an estimate does on all tasks, and how much it forgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from .tasks import Task, toeplitz_norm
+from .tasks.task import Array
+
+
+def generalization_error(coef: Any, tasks: Sequence[Task]) -> float:
+    """g_T: the expected squared error on a new sample, averaged over all tasks.
+
+    (1/T) sum_t |w - w*_t|^2 + sigma_t^2 (the paper's definition), with the norm weighted by the
+    features' covariance where they are correlated. Needs the tasks' true weights.
+    """
+    coef = np.asarray(coef, dtype=np.float64)
+    errors = []
+    for t, task in enumerate(_some(tasks), start=1):
+        if task.weights is None or task.noise_var is None:
+            raise ValueError(
+                f"task {task.name or t} has no true weights or noise_var: the generalization error "
+                f"is defined for synthetic tasks; use training_error or error_matrix"
+            )
+        if coef.shape != np.shape(task.weights):
+            raise ValueError(
+                f"coef has shape {coef.shape}, but task {task.name or t} has "
+                f"{np.shape(task.weights)[0]} weights"
+            )
+        errors.append(toeplitz_norm(coef - task.weights, task.correlation) + task.noise_var)
+    return float(np.mean(errors))
+
+
+def training_error(coef: Any, tasks: Sequence[Task]) -> float:
+    """f_tau: the mean of |A_t w - y_t|^2 / (2 n_t) over the given tasks (the paper's forgetting).
+
+    ``coef`` has the shape of ``coef_``; several outputs are summed.
+    """
+    coef = np.asarray(coef)
+    errors = []
+    for t, task in enumerate(_some(tasks), start=1):
+        if coef.shape[-1] != task.n_features:
+            raise ValueError(
+                f"coef is for {coef.shape[-1]} columns, but task {task.name or t} has "
+                f"{task.n_features}"
+            )
+        errors.append(np.sum((task.X @ coef.T - task.y) ** 2) / (2 * task.n_samples))
+    return float(np.mean(errors))
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorMatrix:
+    """R[i, j]: the test error on task j after training task i; ``numpy.asarray`` gives R."""
+
+    values: Array
+    model: Any  # the trained copy
+
+    @property
+    def average(self) -> float:
+        """The mean error over all tasks after the last one: (1/T) sum_j R[T-1, j]."""
+        return float(self.values[-1].mean())
+
+    @property
+    def forgetting(self) -> float:
+        """How much worse old tasks are at the end than when they had just been learnt:
+        the mean over j < T-1 of R[T-1, j] - R[j, j]."""
+        return float((self.values[-1] - np.diag(self.values))[:-1].mean()) if len(self) > 1 else 0.0
+
+    @property
+    def forgetting_from_best(self) -> float:
+        """The same against the best error on the task since it was learnt:
+        the mean over j < T-1 of R[T-1, j] - min over i >= j of R[i, j]."""
+        if len(self) == 1:
+            return 0.0
+        last = len(self) - 1
+        return float(np.mean([self[last, j] - self.values[j:, j].min() for j in range(last)]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.values[key]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+def error_matrix(model: Any, train: Sequence[Task], test: Sequence[Task]) -> ErrorMatrix:
+    """Train a fresh copy of the model task by task, and test it on every task each time.
+
+    Errors are mean squared errors for regressors, error rates for classifiers. ``model`` itself is
+    left as it is; the trained copy is the result's ``model``.
+    """
+    if len(_some(train)) != len(test):
+        raise ValueError(f"{len(train)} training tasks but {len(test)} test tasks")
+    model = clone(model)
+    labels = {}
+    if is_classifier(model):
+        labels = {"classes": np.unique(np.concatenate([task.y for task in train]))}
+    rows = []
+    for task in train:
+        model.partial_fit(task.X, task.y, **labels)
+        rows.append([task_error(model, other) for other in test])
+    return ErrorMatrix(np.array(rows), model)
+
+
+def task_error(model: Any, task: Task) -> float:
+    """The error rate of a classifier, the mean squared error of a regressor."""
+    predicted = model.predict(task.X)
+    if is_classifier(model):
+        return float(np.mean(predicted != task.y))
+    return float(np.mean((predicted - task.y) ** 2))
+
+
+def _some(tasks: Sequence[Task]) -> Sequence[Task]:
+    if len(tasks) == 0:
+        raise ValueError("there are no tasks")
+    return tasks

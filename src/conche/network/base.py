@@ -1,0 +1,41 @@
+"""How nodes talk: the same few calls, whatever carries them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ..node import Opening, Proposal, State
+from ..partition import Partition
+from ..solvers.base import Array, Context, Solver
+
+
+class Network(Protocol):
+    """K nodes behind one small protocol. Answers are sums over the nodes, in the nodes' order.
+
+    Every engine returns the local network's result to 1e-10.
+    """
+
+    def start(self, solver: Solver, partition: Partition, states: Sequence[State]) -> None:
+        """Make the nodes, each with its state."""
+
+    def begin(self, X: Any) -> Opening: ...
+
+    def prepare(self, context: Context) -> None: ...
+
+    def propose(self, g: Array) -> Proposal: ...
+
+    def accept(self, step: Array, momentum: Array) -> None: ...
+
+    def end(self, curvature: Array | None = None) -> None: ...
+
+    def abandon(self) -> None:
+        """Give up the task under way; every node stays as it was before it."""
+
+    def states(self) -> list[State]:
+        """Every node's weights and memory, for saving."""
+
+    def weights(self) -> Array:
+        """All weights, in the order of the columns: n_features x n_outputs."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,117 @@
+"""The local network: nodes in one process. The default, and the reference for every engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from threadpoolctl import ThreadpoolController
+
+from ..node import Node, Opening, Proposal, State
+from ..partition import Partition
+from ..solvers.base import Array, Context, Solver
+
+T = TypeVar("T")
+
+# Below this many entries of X a call is over before a second thread has woken up.
+WORTH_A_THREAD = 1 << 18
+
+
+class LocalNetwork:
+    """Nodes called in order, or in threads where the blocks are large enough to gain by it.
+
+    ``n_threads=None`` uses every core. While nodes run in threads, BLAS is held to one thread, so
+    that they do not fight. Sums are taken in the nodes' order: the result does not depend on the
+    number of threads.
+    """
+
+    def __init__(self, n_threads: int | None = None):
+        self.n_threads = n_threads
+
+    def start(self, solver: Solver, partition: Partition, states: Sequence[State]) -> None:
+        self.partition = partition
+        self.nodes = [Node(solver, state) for state in states]
+        self._entries = 0
+
+    def begin(self, X: Any) -> Opening:
+        self._entries = int(getattr(X, "nnz", X.shape[0] * X.shape[1]))
+        blocks = self.partition.split(X)
+        openings = self._each(lambda k, node: node.begin(blocks[k]))
+        return Opening(
+            _total([o.predictions for o in openings]), _total([o.report for o in openings])
+        )
+
+    def prepare(self, context: Context) -> None:
+        self._each(lambda k, node: node.prepare(context))
+
+    def propose(self, g: Array) -> Proposal:
+        proposals = self._each(lambda k, node: node.propose(g))
+        scalars = [p.scalars for p in proposals if p.scalars is not None]
+        return Proposal(_total([p.image for p in proposals]), _total(scalars) if scalars else None)
+
+    def accept(self, step: Array, momentum: Array) -> None:
+        for node in self.nodes:
+            node.accept(step, momentum)
+
+    def end(self, curvature: Array | None = None) -> None:
+        states = self._each(lambda k, node: node.end(curvature))
+        for node, state in zip(self.nodes, states, strict=True):
+            node.install(state)
+
+    def abandon(self) -> None:
+        for node in self.nodes:
+            node.forget_task()
+
+    def states(self) -> list[State]:
+        return [node.state for node in self.nodes]
+
+    def weights(self) -> Array:
+        return self.partition.join([node.state.weights for node in self.nodes])
+
+    def close(self) -> None:
+        self.abandon()
+
+    def _each(self, call: Callable[[int, Node], T]) -> list[T]:
+        """The answers of all nodes, in order."""
+        threads = min(self.n_threads or os.cpu_count() or 1, len(self.nodes))
+        if threads == 1 or self._entries < WORTH_A_THREAD:
+            return [call(k, node) for k, node in enumerate(self.nodes)]
+        # Contiguous shares, so that a thousand small nodes cost one hand-over a thread.
+        shares = np.array_split(np.arange(len(self.nodes)), threads)
+        with _one_blas_thread():
+            run = _pool(threads).map(lambda s: [call(int(k), self.nodes[k]) for k in s], shares)
+            return [answer for share in run for answer in share]
+
+
+def _total(terms: Sequence[Array]) -> Array:
+    total = np.array(terms[0])
+    for term in terms[1:]:
+        total += term
+    return total
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="conche-node")
+
+
+# A forked child has the pool but none of its threads.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+@cache
+def _blas() -> Any:
+    return ThreadpoolController()
+
+
+def _one_blas_thread() -> Any:
+    controller = _blas()
+    return (
+        controller.limit(limits=1, user_api="blas") if controller.lib_controllers else nullcontext()
+    )

@@ -1,0 +1,121 @@
+"""One node: its columns, its weights, its solver. It knows no network.
+
+A task, from here: ``begin``, ``prepare``, any number of rounds of ``propose`` and ``accept``, and
+``end``. The weights and the memory change in ``end`` alone, so a task that is abandoned halfway
+leaves the node as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .solvers.base import Array, Block, Context, Memory, Solver, Subproblem
+
+
+class Opening(NamedTuple):
+    """What a node says first: its share of the predictions, and its solver's report."""
+
+    predictions: Array  # A_k w_k
+    report: Array
+
+
+class Proposal(NamedTuple):
+    """What a node answers to a direction: one vector, and three scalars per output.
+
+    ``scalars`` are z.Pz, q.Pz and d.Pz for the proposal z, the last direction q, the update d so
+    far and the penalty P; without a penalty they are zero and need not be sent (None).
+    """
+
+    image: Array
+    scalars: Array | None
+
+
+@dataclass(frozen=True)
+class State:
+    """What outlives a task."""
+
+    weights: Array  # p_k x n_outputs
+    memory: Memory = field(default_factory=dict)
+
+
+@dataclass
+class _Work:
+    """What one task needs: the factorised block, the update d, and the last direction q."""
+
+    block: Block
+    sub: Subproblem | None = None
+    context: Context | None = None
+    d: Any = None
+    q: Any = None
+    z: Any = None
+
+
+class Node:
+    def __init__(self, solver: Solver, state: State):
+        self.solver = solver
+        self.state = state
+        self._work: _Work | None = None
+
+    def begin(self, block: Block) -> Opening:
+        """Take the task's columns; answer A_k w_k (Algorithm 1, line 3, without the factor K)."""
+        self._work = _Work(block)
+        w = self.state.weights
+        if np.any(w):
+            predictions = np.asarray(block @ w)
+        else:  # the first task: spare a pass over the data
+            predictions = np.zeros((block.shape[0], w.shape[1]), w.dtype)
+        return Opening(predictions, self.solver.report(block, self.state.memory))
+
+    def prepare(self, context: Context) -> None:
+        """Factorise the block, once for the whole task."""
+        work = self._open()
+        work.context = context
+        work.sub = self.solver.prepare(work.block, self.state.memory, context)
+        shape = (work.sub.size, self.state.weights.shape[1])
+        work.d = np.zeros(shape, self.state.weights.dtype)
+        work.q = np.zeros_like(work.d)
+
+    def propose(self, g: Array) -> Proposal:
+        """The block update z for the direction g, as its effect on the predictions (line 7)."""
+        work = self._open()
+        sub = work.sub
+        assert sub is not None
+        work.z = z = sub.solve(g, work.d)
+        Pz = sub.penalty(z)
+        if Pz is None:
+            return Proposal(sub.image(z), None)
+        scalars = [np.einsum("ij,ij->j", x, Pz) for x in (z, work.q, work.d)]
+        return Proposal(sub.image(z), np.array(scalars))
+
+    def accept(self, step: Array, momentum: Array) -> None:
+        """q = z + momentum q, d = d + step q (line 8, where momentum = 0 and step = 1/K)."""
+        work = self._open()
+        dtype = work.d.dtype
+        work.q = work.z + momentum.astype(dtype) * work.q
+        work.d = work.d + step.astype(dtype) * work.q
+
+    def end(self, curvature: Array | None = None) -> State:
+        """The state after the task; the caller installs it once every node has answered."""
+        work = self._open()
+        assert work.sub is not None and work.context is not None
+        weights = self.state.weights + work.sub.lift(work.d)
+        memory = self.solver.remember(
+            work.block, self.state.memory, work.context, work.sub, curvature
+        )
+        return State(weights, memory)
+
+    def install(self, state: State) -> None:
+        """Become what ``end`` answered, and let go of the task's data."""
+        self.state, self._work = state, None
+
+    def forget_task(self) -> None:
+        """Abandon the task under way; weights and memory are as they were before it."""
+        self._work = None
+
+    def _open(self) -> _Work:
+        if self._work is None:
+            raise RuntimeError("no task is under way: call begin first")
+        return self._work

@@ -1,0 +1,110 @@
+"""The benchmark: all tasks at once on one machine (the paper's Section II-E)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.linalg import LinearOperator, lsmr
+
+from .solvers.base import as_dense, gram
+from .solvers.factor import Cholesky
+from .tasks import Task
+from .tasks.task import Array
+
+LARGEST_GRAM = 20_000
+
+
+def offline_solution(tasks: Sequence[Task], damping: float = 0.0) -> Array:
+    """Minimum-norm least squares on all tasks, or the ridge solution where ``damping`` > 0.
+
+    argmin_w sum_t |A_t w - y_t|^2 + damping |w|^2, shaped like ``coef_``. The tasks are visited
+    one at a time and never stacked: a Gram matrix on the smaller side where it is well
+    conditioned; otherwise the triangular factor is updated task by task (tall), or LSMR runs over
+    the tasks (wide or sparse).
+    """
+    if len(tasks) == 0:
+        raise ValueError("there are no tasks")
+    widths = {task.n_features for task in tasks}
+    if len(widths) > 1:
+        raise ValueError(f"tasks have different numbers of columns: {sorted(widths)}")
+    if damping < 0:
+        raise ValueError(f"damping={damping} must not be negative")
+    flat = np.ndim(tasks[0].y) == 1
+    targets = [np.asarray(t.y, dtype=float).reshape(t.n_samples, -1) for t in tasks]
+    n, p = sum(t.n_samples for t in tasks), tasks[0].n_features
+    weights = None
+    if min(n, p) <= LARGEST_GRAM:
+        weights = _by_gram([t.X for t in tasks], targets, damping, wide=p > n)
+    if weights is None and n >= p and not any(sparse.issparse(t.X) for t in tasks):
+        weights = _by_triangle([t.X for t in tasks], targets, damping)
+    if weights is None:
+        weights = _by_iteration([t.X for t in tasks], targets, damping)
+    return weights[:, 0] if flat else weights.T
+
+
+def _by_gram(Xs: list[Any], ys: list[Array], damping: float, wide: bool) -> Array | None:
+    if wide:
+        return _by_sample_gram(Xs, ys, damping)
+    G = np.asarray(sum(gram(X, wide=False) for X in Xs), dtype=float)
+    factor = Cholesky.of(G, damping)
+    return None if factor is None else factor.solve(_sum_back(Xs, ys))
+
+
+def _by_sample_gram(Xs: list[Any], ys: list[Array], damping: float) -> Array | None:
+    """w = sum_t A_t^T u_t with (A A^T + damping I) u = y."""
+    edges = np.cumsum([0, *(X.shape[0] for X in Xs)])
+    G = np.empty((edges[-1], edges[-1]))
+    for i, A in enumerate(Xs):
+        for j, B in enumerate(Xs[: i + 1]):
+            product = as_dense(A @ B.T)
+            G[edges[i] : edges[i + 1], edges[j] : edges[j + 1]] = product
+            G[edges[j] : edges[j + 1], edges[i] : edges[i + 1]] = product.T
+    factor = Cholesky.of(G, damping)
+    if factor is None:
+        return None
+    u = factor.solve(np.concatenate(ys))
+    return _sum_back(Xs, np.split(u, edges[1:-1]))
+
+
+def _sum_back(Xs: list[Any], us: list[Array]) -> Array:
+    """sum_t A_t^T u_t."""
+    total = np.zeros((Xs[0].shape[1], us[0].shape[1]))
+    for X, u in zip(Xs, us, strict=True):
+        total += X.T @ u
+    return total
+
+
+def _by_triangle(Xs: list[Any], ys: list[Array], damping: float) -> Array:
+    """QR of [R; A_t] task by task: accurate, and never larger than one task and one triangle."""
+    p = Xs[0].shape[1]
+    R = np.sqrt(damping) * np.eye(p)
+    c = np.zeros((p, ys[0].shape[1]))
+    for X, y in zip(Xs, ys, strict=True):
+        stacked = np.hstack([np.vstack([R, X]), np.vstack([c, y])])
+        triangle = linalg.qr(stacked, mode="r", check_finite=False, overwrite_a=True)[0]
+        R, c = triangle[:p, :p], triangle[:p, p:]
+    weights, *_ = linalg.lstsq(R, c, cond=p * np.finfo(float).eps, check_finite=False)
+    return np.asarray(weights)
+
+
+def _by_iteration(Xs: list[Any], ys: list[Array], damping: float) -> Array:
+    """LSMR over the tasks: it tends to the minimum-norm solution and copies nothing."""
+    edges = np.cumsum([0, *(X.shape[0] for X in Xs)])
+    shape = (int(edges[-1]), Xs[0].shape[1])
+    A = LinearOperator(
+        shape,
+        matvec=lambda w: np.concatenate([X @ np.ravel(w) for X in Xs]),
+        rmatvec=lambda u: sum(
+            X.T @ part for X, part in zip(Xs, np.split(np.ravel(u), edges[1:-1]), strict=True)
+        ),
+        dtype=np.dtype(float),
+    )
+    y = np.concatenate(ys)
+    options = {"damp": np.sqrt(damping), "atol": 1e-14, "btol": 1e-14, "conlim": 0}
+    columns = [
+        lsmr(A, y[:, j], maxiter=10 * min(shape) + 100, **options)[0] for j in range(y.shape[1])
+    ]
+    return np.column_stack(columns)

@@ -1,0 +1,17 @@
+"""What one node does with its block: exact, damped, memory."""
+
+from .base import Context, Memory, Solver, Subproblem
+from .damped import Damped
+from .exact import Exact
+from .memory import Curvature, default_sketch_size
+
+__all__ = [
+    "Context",
+    "Curvature",
+    "Damped",
+    "Exact",
+    "Memory",
+    "Solver",
+    "Subproblem",
+    "default_sketch_size",
+]

@@ -1,0 +1,121 @@
+"""What every local solver agrees on: the four moments of a task, seen from one node.
+
+A task is learnt as  min_d  loss(A (w + d)) + penalty(d)  over the update d, block by block:
+
+1. ``report``    before anything is factorised, each node states a few numbers about its block;
+                 they are summed over the nodes,
+2. ``agree``     the coordinator turns the sum into the `Context` that all nodes share,
+3. ``prepare``   each node factorises its block, once per task: the `Subproblem`,
+4. ``remember``  after the last round, what the node keeps of the task (nothing, or curvature).
+
+Solvers are configuration only; whatever changes lives in the node.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Array = NDArray[Any]
+Block = Any  # a node's columns of A_t: an array or a scipy.sparse matrix
+Memory = Mapping[str, Array]  # what a node keeps between tasks, by name
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the coordinator tells every node about the task."""
+
+    task: int  # tasks learnt before this one
+    n_nodes: int
+    n_samples: int
+    smoothness: float  # tau of the loss
+    damping: float = 0.0
+    shrinkage: float = 1.0  # theta: the share of the past that is kept block by block
+    sketch_rows: int = 0  # rows that the sketch of the past adds below the task's
+
+
+class Subproblem(ABC):
+    """One node's factorised block.
+
+    Updates are held in *coordinates* of the subproblem's choosing (the block's weights where it is
+    tall, its samples where it is wide, so that rounds never touch a million columns); ``lift``
+    turns them into weights.
+    """
+
+    size: int  # number of coordinates
+
+    @abstractmethod
+    def solve(self, g: Array, d: Array) -> Array:
+        """The proposal z for the direction g (task rows, then sketch rows) at the update d."""
+
+    @abstractmethod
+    def image(self, z: Array) -> Array:
+        """What z does to the predictions: A_k z, then the sketch rows."""
+
+    @abstractmethod
+    def lift(self, d: Array) -> Array:
+        """The block's weights for the coordinates d."""
+
+    def penalty(self, z: Array) -> Array | None:
+        """P z, where x . P z is the inner product of the penalty; None where there is none."""
+        return None
+
+
+class Solver(ABC):
+    """What one node does with its block."""
+
+    def sketch_rows(self, task: int) -> int:
+        """How many rows the past adds below those of the task."""
+        return 0
+
+    def report(self, block: Block, memory: Memory) -> Array:
+        return np.zeros(0)
+
+    def agree(self, report: Array, context: Context) -> Context:
+        return context
+
+    @abstractmethod
+    def prepare(self, block: Block, memory: Memory, context: Context) -> Subproblem: ...
+
+    def remember(
+        self,
+        block: Block,
+        memory: Memory,
+        context: Context,
+        sub: Subproblem,
+        curvature: Array | None,
+    ) -> Memory:
+        """What to keep; ``curvature`` is the loss's second derivative per sample, None for 1."""
+        return {}
+
+
+def gram(block: Block, wide: bool) -> Array:
+    """A A^T where the block is wide, A^T A where it is tall; dense even for a sparse block."""
+    return as_dense(block @ block.T if wide else block.T @ block)
+
+
+def as_dense(matrix: Any) -> Array:
+    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
+
+
+def scale_rows(block: Block, scale: Array) -> Block:
+    """diag(scale) A."""
+    return sparse.diags_array(scale) @ block if sparse.issparse(block) else block * scale[:, None]
+
+
+def scale_columns(block: Block, scale: Array) -> Block:
+    """A diag(scale)."""
+    return block @ sparse.diags_array(scale) if sparse.issparse(block) else block * scale
+
+
+def squared_norm(block: Block) -> float:
+    """The squared Frobenius norm, without a copy of the block."""
+    if sparse.issparse(block):
+        return float(np.sum(np.square(block.data, dtype=np.float64)))
+    return float(np.einsum("ij,ij->i", block, block).sum(dtype=np.float64))

@@ -1,0 +1,148 @@
+"""The Conche method: every past task as curvature, none of its samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+
+from .base import (
+    Array,
+    Block,
+    Context,
+    Memory,
+    Solver,
+    Subproblem,
+    as_dense,
+    gram,
+    scale_rows,
+    squared_norm,
+)
+from .past import TallPast, WidePast
+from .sketch import cross_norm, probes, shrinkage, sketch_matrix
+
+ONE_NODE_EXACT = 4096
+SKETCH_ROWS = (256, 600)  # at least, at most
+TRUST = 10  # the first task's samples that make a column's own scale count as much as the average
+LEAST_DAMPING = 1e-12  # relative: what damping=0 means
+
+
+def default_sketch_size(n_features: int, n_nodes: int) -> int:
+    """The rule behind ``sketch_size=None``: twice the columns, at least 256, at most 600.
+
+    One node has no cross blocks: up to 4096 columns it keeps its exact curvature and no sketch.
+    """
+    if n_nodes == 1 and n_features <= ONE_NODE_EXACT:
+        return 0
+    return int(np.clip(2 * n_features, *SKETCH_ROWS))
+
+
+@dataclass(frozen=True)
+class Curvature(Solver):
+    """``solver="memory"``: block curvature H_k, a shared sketch Abar_k, and shrinkage.
+
+    H_k = sum_t A_{t,k}^T A_{t,k} (p_k x p_k) is kept where p_k is at most ``sketch_size``; wider
+    blocks keep the m x p_k sketch alone. ``discount`` weighs the past per task.
+
+    ``damping`` is the ridge lambda that the stream starts with, so that one node is recursive
+    least squares: the minimiser of sum_t |y_t - A_t w|^2 + lambda |w|^2 after every task. None
+    gives every column its own lambda_j, its mean square in the first task, so that the unit a
+    column is measured in does not matter (see `column_ridge`).
+    """
+
+    sketch_size: int
+    damping: float | None = None
+    discount: float = 1.0
+    seed: int = 0
+
+    def sketch_rows(self, task: int) -> int:
+        return self.sketch_size if task else 0
+
+    def report(self, block: Block, memory: Memory) -> Array:
+        """Scale (first task), traces, and the probed sketch: all that shrinkage needs."""
+        trace = float(memory["trace"][0]) if memory else 0.0
+        energy = 0.0 if "ridge" in memory else squared_norm(block)
+        numbers = [energy, float(np.prod(block.shape)), trace, trace**2, 0.0]
+        if "sketch" not in memory:
+            return np.array(numbers)
+        sketch = memory["sketch"]
+        x = probes(self.seed, len(sketch)).astype(sketch.dtype)
+        Mx = np.asarray(sketch @ (sketch.T @ x), dtype=np.float64)
+        numbers[4] = float(np.sum(Mx**2))
+        return np.concatenate([numbers, Mx.ravel()])
+
+    def agree(self, report: Array, context: Context) -> Context:
+        energy, entries, trace, traces_squared, own = report[:5].tolist()
+        damping = context.damping
+        if damping == 0:  # not yet known: this is the first task with anything in it
+            scale = energy / entries
+            damping = scale if self.damping is None else max(self.damping, LEAST_DAMPING * scale)
+        theta = 1.0
+        if len(report) > 5 and context.n_nodes > 1:
+            observed = cross_norm(report[5:], own)
+            theta = shrinkage(observed, trace**2 - traces_squared, self.sketch_size)
+        return replace(context, damping=damping, shrinkage=theta)
+
+    def prepare(self, block: Block, memory: Memory, context: Context) -> Subproblem:
+        n, p = block.shape
+        ridge = memory["ridge"] if "ridge" in memory else self._first_ridge(block, context)
+        sketch = memory.get("sketch")
+        rows = n + (0 if sketch is None else len(sketch))
+        if self._is_wide(p) and p > rows:
+            return WidePast(block, sketch, ridge, context)
+        return TallPast(block, memory.get("curvature"), sketch, ridge, context)
+
+    def remember(
+        self,
+        block: Block,
+        memory: Memory,
+        context: Context,
+        sub: Subproblem,
+        curvature: Array | None,
+    ) -> Memory:
+        n, p = block.shape
+        kept = float(self.discount)
+        rows = block if curvature is None else scale_rows(block, np.sqrt(curvature))
+        trace = squared_norm(rows) + kept * (float(memory["trace"][0]) if memory else 0.0)
+        new: dict[str, Array] = {"trace": np.array([trace])}
+        if context.damping > 0:
+            assert isinstance(sub, TallPast | WidePast)
+            new["ridge"] = sub.ridge[:, 0]
+        if not self._is_wide(p):
+            if isinstance(sub, TallPast) and curvature is None:
+                H = sub.gram
+            else:
+                H = gram(rows, wide=False)
+            new["curvature"] = H + kept * memory["curvature"] if memory else H
+        if self.sketch_size:
+            dtype = np.dtype(block.dtype).name
+            S = sketch_matrix(self.seed, context.task, n, self.sketch_size, dtype)
+            SA = as_dense(S @ rows)
+            new["sketch"] = SA + kept**0.5 * memory["sketch"] if memory else SA
+        return new
+
+    def _first_ridge(self, block: Block, context: Context) -> Array:
+        if self.damping is None and context.damping > 0:
+            ridge = column_ridge(block, context.damping)
+        else:  # given; or all nodes' blocks are zero, and any ridge serves
+            ridge = np.full(block.shape[1], context.damping or 1.0)
+        return ridge.astype(block.dtype)
+
+    def _is_wide(self, p: int) -> bool:
+        """Whether H_k would outgrow the sketch; without a sketch there is nothing but H_k."""
+        return 0 < self.sketch_size < p
+
+
+def column_ridge(block: Block, scale: float) -> Array:
+    """lambda_j: each column's mean square, drawn to the overall one where samples are few.
+
+    A geometric mean with weights n : 10. One sample says little of a column's scale, and a ridge
+    proportional to its square would give the smallest entries the largest weights. Columns that
+    are still zero take the overall scale.
+    """
+    n = block.shape[0]
+    square = block.multiply(block) if sparse.issparse(block) else block * block
+    own = np.asarray(square.sum(axis=0), dtype=np.float64).ravel() / n
+    own = np.where(own > 0, own, scale)
+    return np.asarray(np.exp((n * np.log(own) + TRUST * np.log(scale)) / (n + TRUST)))
