@@ -27,6 +27,7 @@ __all__ = [
     "NearSquareWarning",
     "Task",
     "error_matrix",
+    "gaussian_tasks",
     "generalization_error",
     "load",
     "offline_solution",

@@ -81,7 +81,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         raise ModelFileError(f"{path}: not a whole model file ({error})") from None
     if "conche" not in header:
         raise ModelFileError(f"{path}: a safetensors file, but not a Conche model")
-    described: dict[str, Any] = json.loads(header["conche"])
+    try:
+        described: dict[str, Any] = json.loads(header["conche"])
+    except json.JSONDecodeError as error:
+        raise ModelFileError(f"{path}: its description is damaged ({error})") from None
     if described.get("format", 0) > FORMAT:
         raise ModelFileError(
             f"{path}: written by a newer Conche (format {described['format']}, this one reads "

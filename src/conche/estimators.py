@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -33,6 +34,7 @@ class _Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
     """What regressor and classifier share: parameters, nodes, and the place in the stream."""
 
     partition_: Partition
+    _n_outputs: int
     history_: list[RoundRecord]
     n_tasks_seen_: int
     damping_: float
@@ -67,7 +69,7 @@ class _Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
 
     def _validate(self, X: Any, y: Any, reset: bool, **checks: Any) -> tuple[Any, Any]:
         dtype = [np.float64, np.float32] if reset else self._weights_dtype
-        return validate_data(  # type: ignore[no-any-return]
+        return validate_data(
             self, X, y, reset=reset, dtype=dtype, accept_sparse=["csr", "csc"], **checks
         )
 
@@ -92,7 +94,7 @@ class _Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no typ
         except BaseException:
             self._nodes.abandon()
             raise
-        self.history_ = [*self.history_, *done.history]
+        self.history_.extend(done.history)
         self.damping_ = done.context.damping
         self.n_tasks_seen_ += 1
         self._set_weights(self._nodes.weights())
@@ -315,14 +317,14 @@ network, fit_intercept, seed : as in `CoCoARegressor`.
                 raise ValueError(f"classes={classes!r} are not those of the first task")
             if len(self.classes_) < 2:
                 raise ValueError(
-                    f"the first task has one class, {self.classes_[0]!r}: pass classes= to "
+                    f"the first task has one class, {self.classes_[0]}: pass classes= to "
                     f"partial_fit, the Classifier needs at least two"
                 )
             unseen = np.setdiff1d(y, self.classes_)
             if len(unseen):
                 raise ValueError(
-                    f"label {unseen[0]!r} was never seen: the stream's classes are "
-                    f"{list(self.classes_)}"
+                    f"label {unseen[0]} was never seen: the stream's classes are "
+                    f"{', '.join(map(str, self.classes_))}"
                 )
             self._learn_task(X, self._encode(y, X.dtype), loss, reset)
         return self
@@ -340,10 +342,9 @@ network, fit_intercept, seed : as in `CoCoARegressor`.
         index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[index])
 
+    @available_if(lambda self: self.loss == "logistic")
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities; for the logistic loss only."""
-        if self.loss != "logistic":
-            raise AttributeError("predict_proba needs loss='logistic'")
         p = expit(self._decide(X))
         if p.shape[1] == 1:
             return np.hstack([1 - p, p])
@@ -403,7 +404,7 @@ class ConcheClassifier(CoCoAClassifier):
         )  # fmt: skip
 
 
-def _check(name: str, value: Any, kind: type, low: float, high: float = np.inf) -> None:
+def _check(name: str, value: Any, kind: Any, low: float, high: float = np.inf) -> None:
     if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
         what = "a whole number" if kind is Integral else "a number"
         upto = f" and at most {high}" if np.isfinite(high) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,6 +80,11 @@ class ErrorMatrix:
         last = len(self) - 1
         return float(np.mean([self[last, j] - self.values[j:, j].min() for j in range(last)]))
 
+    @property
+    def seen(self) -> Array:
+        """The mean error over the tasks seen so far, after each task."""
+        return np.array([row[: i + 1].mean() for i, row in enumerate(self.values)])
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
 
@@ -90,11 +95,16 @@ class ErrorMatrix:
         return len(self.values)
 
 
-def error_matrix(model: Any, train: Sequence[Task], test: Sequence[Task]) -> ErrorMatrix:
+def error_matrix(
+    model: Any,
+    train: Sequence[Task],
+    test: Sequence[Task],
+    error: Callable[[Any, Task], float] | None = None,
+) -> ErrorMatrix:
     """Train a fresh copy of the model task by task, and test it on every task each time.
 
-    Errors are mean squared errors for regressors, error rates for classifiers. ``model`` itself is
-    left as it is; the trained copy is the result's ``model``.
+    Errors are mean squared errors for regressors and error rates for classifiers, unless ``error``
+    says otherwise. ``model`` itself is left as it is; the trained copy is the result's ``model``.
     """
     if len(_some(train)) != len(test):
         raise ValueError(f"{len(train)} training tasks but {len(test)} test tasks")
@@ -105,7 +115,7 @@ def error_matrix(model: Any, train: Sequence[Task], test: Sequence[Task]) -> Err
     rows = []
     for task in train:
         model.partial_fit(task.X, task.y, **labels)
-        rows.append([task_error(model, other) for other in test])
+        rows.append([(error or task_error)(model, other) for other in test])
     return ErrorMatrix(np.array(rows), model)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ class Partition:
         """Contiguous blocks whose sizes differ by at most one."""
         if not 1 <= n_nodes <= n_features:
             raise ValueError(
-                f"n_nodes={n_nodes}: {n_features} column(s) can be shared by 1 to {n_features} nodes"
+                f"n_nodes={n_nodes}: {n_features} columns fit on 1 to {n_features} nodes"
             )
         return cls(np.array_split(np.arange(n_features), n_nodes), n_features, intercept)
 
@@ -101,7 +102,7 @@ def _from_sizes(sizes: Sequence[Any], n_features: int) -> list[NDArray[np.intp]]
             f"partition: the sizes add up to {sum(counts)}, but there are {n_features} columns"
         )
     edges = np.cumsum([0, *counts])
-    return [np.arange(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [np.arange(a, b) for a, b in pairwise(edges)]
 
 
 def _indices(block: Any, k: int) -> NDArray[np.intp]:

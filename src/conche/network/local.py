@@ -23,11 +23,12 @@ WORTH_A_THREAD = 1 << 18
 
 
 class LocalNetwork:
-    """Nodes called in order, or in threads where the blocks are large enough to gain by it.
+    """Nodes called in order; they factorise and remember in threads where blocks are large.
 
     ``n_threads=None`` uses every core. While nodes run in threads, BLAS is held to one thread, so
-    that they do not fight. Sums are taken in the nodes' order: the result does not depend on the
-    number of threads.
+    that they do not fight; in the rounds, whose products are bound by memory and not by arithmetic,
+    BLAS's own threads serve better. Sums are taken in the nodes' order: the result does not depend
+    on the number of threads.
     """
 
     def __init__(self, n_threads: int | None = None):
@@ -47,7 +48,7 @@ class LocalNetwork:
         )
 
     def prepare(self, context: Context) -> None:
-        self._each(lambda k, node: node.prepare(context))
+        self._each(lambda k, node: node.prepare(context), heavy=True)
 
     def propose(self, g: Array) -> Proposal:
         proposals = self._each(lambda k, node: node.propose(g))
@@ -59,7 +60,7 @@ class LocalNetwork:
             node.accept(step, momentum)
 
     def end(self, curvature: Array | None = None) -> None:
-        states = self._each(lambda k, node: node.end(curvature))
+        states = self._each(lambda k, node: node.end(curvature), heavy=True)
         for node, state in zip(self.nodes, states, strict=True):
             node.install(state)
 
@@ -76,10 +77,10 @@ class LocalNetwork:
     def close(self) -> None:
         self.abandon()
 
-    def _each(self, call: Callable[[int, Node], T]) -> list[T]:
+    def _each(self, call: Callable[[int, Node], T], heavy: bool = False) -> list[T]:
         """The answers of all nodes, in order."""
         threads = min(self.n_threads or os.cpu_count() or 1, len(self.nodes))
-        if threads == 1 or self._entries < WORTH_A_THREAD:
+        if not heavy or threads == 1 or self._entries < WORTH_A_THREAD:
             return [call(k, node) for k, node in enumerate(self.nodes)]
         # Contiguous shares, so that a thousand small nodes cost one hand-over a thread.
         shares = np.array_split(np.arange(len(self.nodes)), threads)

@@ -24,6 +24,7 @@ from scipy import sparse
 
 Array = NDArray[Any]
 Block = Any  # a node's columns of A_t: an array or a scipy.sparse matrix
+CACHE_BYTES = 16 << 20
 Memory = Mapping[str, Array]  # what a node keeps between tasks, by name
 
 
@@ -112,6 +113,21 @@ def scale_rows(block: Block, scale: Array) -> Block:
 def scale_columns(block: Block, scale: Array) -> Block:
     """A diag(scale)."""
     return block @ sparse.diags_array(scale) if sparse.issparse(block) else block * scale
+
+
+def by_columns(block: Block) -> Block:
+    """A tall dense block with its columns contiguous: both products of a round stream through it.
+
+    Worth a copy where the block is larger than the cache and X is in C order; with X in Fortran
+    order there is nothing to copy. Taken in runs of rows that fit the cache.
+    """
+    if sparse.issparse(block) or block.nbytes <= CACHE_BYTES or block.flags.f_contiguous:
+        return block
+    n, p = block.shape
+    copy = np.empty((p, n + 8), block.dtype)[:, :n].T  # a stride of 2^k would thrash the cache
+    for i in range(0, n, 256):
+        copy[i : i + 256] = block[i : i + 256]
+    return copy
 
 
 def squared_norm(block: Block) -> float:

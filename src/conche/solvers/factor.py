@@ -25,7 +25,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import lsmr
 from sklearn.exceptions import ConvergenceWarning
 
-from .base import Array, Block, Subproblem, gram
+from .base import Array, Block, Subproblem, by_columns, gram
 
 SPARSE_GRAM_SIDE = 2000
 
@@ -34,6 +34,8 @@ def factorise(block: Block, ridge: float = 0.0, scale: float = 1.0) -> Subproble
     """The cheapest factorisation of the block that is accurate."""
     n, p = block.shape
     is_sparse = sparse.issparse(block)
+    if n >= p:
+        block = by_columns(block)
     if not is_sparse or min(n, p) <= SPARSE_GRAM_SIDE:
         G = gram(block, wide=p > n)
         factor = Cholesky.of(G, ridge)

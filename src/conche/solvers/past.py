@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Array, Block, Context, Subproblem, gram, scale_columns
+from .base import Array, Block, Context, Subproblem, by_columns, gram, scale_columns
 from .factor import Cholesky
 
 
@@ -38,12 +38,12 @@ class TallPast(Subproblem):
     def __init__(
         self, block: Block, H: Array | None, sketch: Array | None, ridge: Array, context: Context
     ):
-        self.block, self.H, self.sketch = block, H, sketch
+        self.block, self.H, self.sketch = by_columns(block), H, sketch
         self.ridge = ridge[:, None]
         self.n, self.size = block.shape
         self.theta = context.shrinkage
         self.keep = float(np.sqrt(1 - self.theta))
-        self.gram = gram(block, wide=False)
+        self.gram = gram(self.block, wide=False)
         M = self.gram / context.smoothness
         if H is not None:
             M += self.theta * H

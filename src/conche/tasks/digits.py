@@ -19,7 +19,8 @@ def embedded_digits(
     pixels, digit = load_digits(return_X_y=True)
     features = CosineFeatures(n_features, scale, seed).fit_transform(pixels / 16)
     rng = np.random.default_rng([seed, 1])
-    train, test = [], []
+    train: list[Task] = []
+    test: list[Task] = []
     for even in range(0, 10, 2):
         rows = rng.permutation(np.flatnonzero((digit == even) | (digit == even + 1)))
         held = int(len(rows) * test_share)

@@ -1,0 +1,163 @@
+"""Speed of one task, each as a ratio to a floor or a peer measured in the same run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import Ridge, SGDRegressor
+
+import conche
+from conche.partition import Partition
+
+
+class Row(NamedTuple):
+    what: str
+    against: str
+    seconds: float
+    floor: float
+    limit: str  # what the ratio must satisfy
+
+    @property
+    def ratio(self) -> float:
+        return self.seconds / self.floor
+
+
+def best(call: Callable[[], Any], repeats: int = 5) -> float:
+    """The fastest of a few runs: the least disturbed one."""
+    times = []
+    for _ in range(repeats):
+        clock = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - clock)
+    return min(times)
+
+
+def data(n: int, p: int, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p), dtype=dtype)
+    return X, (X[:, :10].sum(axis=1) + rng.standard_normal(n)).astype(dtype)
+
+
+def pinv_loop(X: np.ndarray, y: np.ndarray, K: int) -> np.ndarray:
+    """Algorithm 1, one round, as printed."""
+    w = np.zeros(X.shape[1])
+    for columns in Partition.even(X.shape[1], K):
+        w[columns] = np.linalg.pinv(X[:, columns]) @ y / K
+    return w
+
+
+def fit(X: Any, y: Any, K: int, **options: Any) -> Any:
+    return conche.CoCoARegressor(n_nodes=K, **options).fit(X, y)
+
+
+def one_task() -> Iterator[Row]:
+    X, y = data(2048, 1024)
+    ours = best(lambda: fit(X, y, 4))
+    size = "n=2048, p=1024, K=4, 1 round"
+    yield Row(f"exact, {size}", "pinv loop", ours, best(lambda: pinv_loop(X, y, 4), 3), "<= 0.2")
+    yield Row(
+        f"exact, {size}",
+        "Ridge",
+        ours,
+        best(lambda: Ridge(alpha=1.0, fit_intercept=False).fit(X, y)),
+        "",
+    )
+    sgd = best(lambda: SGDRegressor().partial_fit(X, y))
+    yield Row(f"exact, {size}", "SGDRegressor.partial_fit", ours, sgd, "")
+    ten = best(lambda: fit(X, y, 4, n_rounds=10))
+    memory = conche.ConcheRegressor(n_nodes=4).partial_fit(X, y)
+    later = best(lambda: memory.partial_fit(X, y))
+    yield Row("Conche (memory, cg), 10 rounds, same size", "exact, 10 rounds", later, ten, "<= 4")
+
+
+def tall() -> Iterator[Row]:
+    n, p, K = 20000, 2000, 8
+    X, y = data(n, p)
+    blocks = Partition.even(p, K).split(X)
+    floor = best(lambda: [B.T @ B for B in blocks])
+    ours = best(lambda: fit(X, y, K))
+    yield Row(f"exact, n={n}, p={p}, K={K}, a task", "block Gram products", ours, floor, "<= 2")
+    many = 21
+    g, d = np.ones(n), np.ones(p)
+    products = best(lambda: (X.T @ g, X @ d))
+    more = best(lambda: fit(X, y, K, n_rounds=many), 3)
+    yield Row(
+        "  a further round", "X.T @ g and X @ d", (more - ours) / (many - 1), products, "<= 1.5"
+    )
+
+
+def wide() -> Iterator[Row]:
+    n, p, K = 100, 1_000_000, 8
+    X, y = data(n, p, np.float32)
+    blocks = Partition.even(p, K).split(X)
+    floor = best(lambda: [B @ B.T for B in blocks], 3)
+    ours = best(lambda: fit(X, y, K), 3)
+    yield Row(f"exact, n={n}, p=1e6 (float32), K={K}", "X @ X.T by blocks", ours, floor, "<= 4")
+
+
+def peak_memory() -> Iterator[Row]:
+    """Peak resident memory of a fresh process, over what the bare data need."""
+    make = "rng.standard_normal((100, 1_000_000), dtype=np.float32)"
+    X_bytes = 400e6
+    peak = peak_of(f"X = {make}\nfit(X, np.ones(100, np.float32), 8)") - peak_of("")
+    yield Row("  its peak memory beyond the bare process, bytes", "X", peak, X_bytes, "<= 2.5")
+    make = "X = sparse.random_array((9000, 40000), density=0.003, rng=rng, format='csr')"
+    before = peak_of(make)
+    extra = peak_of(f"{make}\nfit(X, np.ones(9000), 4)") - before
+    yield Row(
+        "sparse 9000 x 40000 (0.3 %), K=4: extra memory",
+        "X made dense",
+        extra,
+        9000 * 40000 * 8,
+        "<= 0.2",
+    )
+
+
+def peak_of(code: str) -> float:
+    """Peak resident bytes of a process that runs the code."""
+    script = textwrap.dedent(
+        """
+        import re, warnings
+        import numpy as np
+        from scipy import sparse
+        from benchmarks.core import fit
+        warnings.simplefilter("ignore")
+        rng = np.random.default_rng(0)
+        def peak():
+            return re.search(r"VmHWM:\\s*(\\d+)", open("/proc/self/status").read())[1]
+        """
+    )
+    script += code + "\nprint(peak())\n"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return 1024.0 * float(done.stdout)
+
+
+def sparse_task() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((9000, 40000), density=0.003, rng=rng, format="csr")
+    y = rng.standard_normal(9000)
+    ours = best(lambda: fit(X, y, 4, solver="damped"), 1)
+    ridge = Ridge(alpha=1.0, fit_intercept=False, solver="lsqr", tol=1e-12)
+    yield Row(
+        "sparse 9000 x 40000 (0.3 %), K=4, damped",
+        "Ridge (lsqr)",
+        ours,
+        best(lambda: ridge.fit(X, y), 1),
+        "",
+    )
+    exact = best(lambda: fit(X, y, 4), 1)
+    yield Row("  the same, exact (minimum norm)", "damped", exact, ours, "")
+
+
+def rows() -> Iterator[Row]:
+    for part in (one_task, tall, wide, peak_memory, sparse_task):
+        yield from part()

@@ -1,0 +1,193 @@
+"""scikit-learn's contract, and a model that survives bad input."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import conche
+
+ESTIMATORS = [
+    conche.CoCoARegressor(),
+    conche.CoCoARegressor(solver="damped", n_rounds=20, fit_intercept=True),
+    conche.CoCoARegressor(n_rounds=5, acceleration="cg"),
+    conche.ConcheRegressor(),
+    conche.CoCoAClassifier(),
+    conche.CoCoAClassifier(loss="logistic", n_rounds=20),
+    conche.ConcheClassifier(),
+    conche.ConcheClassifier(loss="logistic", fit_intercept=True),
+    conche.CosineFeatures(20),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+@pytest.mark.filterwarnings("ignore::conche.NearSquareWarning")
+@pytest.mark.filterwarnings("ignore:.*array API.*")
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+def data(n=30, p=8, outputs=None, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = n if outputs is None else (n, outputs)
+    return rng.standard_normal((n, p)), rng.standard_normal(shape)
+
+
+@pytest.mark.parametrize(
+    "model", [conche.CoCoARegressor(n_nodes=3), conche.ConcheRegressor(n_nodes=3)]
+)
+def test_fit_starts_over_and_partial_fit_goes_on(model):
+    (X, y), (X2, y2) = data(), data(seed=1)
+    once = clone(model).fit(X, y)
+    twice = clone(model).fit(X2, y2).fit(X, y)
+    assert np.array_equal(once.coef_, twice.coef_)
+    assert twice.n_tasks_seen_ == 1
+    on = clone(model).fit(X, y).partial_fit(X2, y2)
+    assert on.n_tasks_seen_ == 2
+    assert not np.allclose(on.coef_, once.coef_)
+
+
+@pytest.mark.parametrize("make", [conche.CoCoARegressor, conche.ConcheRegressor])
+def test_two_dimensional_targets_are_columns_of_one_dimensional_ones(make):
+    X, Y = data(outputs=3)
+    X2, Y2 = data(seed=1, outputs=3)
+    together = make(n_nodes=3).partial_fit(X, Y).partial_fit(X2, Y2)
+    assert together.coef_.shape == (3, 8)
+    assert together.predict(X).shape == (30, 3)
+    for j in range(3):
+        alone = make(n_nodes=3).partial_fit(X, Y[:, j]).partial_fit(X2, Y2[:, j])
+        np.testing.assert_allclose(together.coef_[j], alone.coef_, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [conche.CoCoARegressor, conche.ConcheRegressor])
+@pytest.mark.parametrize("K", [1, 2, 8])
+def test_float32_stays_float32(make, K):
+    X, y = data(n=200)
+    X2, y2 = data(n=20, seed=1)
+    single = make(n_nodes=K).fit(X.astype(np.float32), y).partial_fit(X2.astype(np.float32), y2)
+    double = make(n_nodes=K).fit(X, y).partial_fit(X2, y2)
+    assert single.coef_.dtype == np.float32
+    assert single.predict(X.astype(np.float32)).dtype == np.float32
+    assert all(s.weights.dtype == np.float32 for s in single._nodes.states())
+    np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-3, atol=1e-3)
+
+
+def test_pandas_columns_are_remembered_and_checked():
+    X, y = data()
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)])
+    model = conche.CoCoARegressor(n_nodes=2).partial_fit(frame, y)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        model.partial_fit(frame.rename(columns={"x3": "other"}), y)
+
+
+def test_intercept_is_the_constant_column_of_the_first_node():
+    X, y = data()
+    ones = np.hstack([X[:, :4], np.ones((30, 1)), X[:, 4:]])
+    model = conche.CoCoARegressor(n_nodes=2, n_rounds=3, fit_intercept=True).fit(X, y + 5)
+    by_hand = conche.CoCoARegressor(partition=[5, 4], n_rounds=3).fit(ones, y + 5)
+    assert model.intercept_ == pytest.approx(by_hand.coef_[4])
+    np.testing.assert_allclose(model.coef_, np.delete(by_hand.coef_, 4))
+    np.testing.assert_allclose(model.predict(X), by_hand.predict(ones))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_one_against_the_rest(loss):
+    rng = np.random.default_rng(0)
+    centres = 3 * rng.standard_normal((3, 8))
+    labels = np.array(["ash", "beech", "cedar"])
+    model = conche.ConcheClassifier(n_nodes=4, loss=loss)
+    for _ in range(3):
+        which = rng.integers(0, 3, 60)
+        X = centres[which] + rng.standard_normal((60, 8))
+        model.partial_fit(X, labels[which])
+    assert model.coef_.shape == (3, 8)
+    assert model.score(X, labels[which]) > 0.9
+    if loss == "logistic":
+        np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+
+
+def test_pipelines_take_streams():
+    rng = np.random.default_rng(0)
+    X = rng.random((50, 6))
+    y = X[:, 0] > 0.5
+    pipe = make_pipeline(conche.CosineFeatures(40), conche.ConcheClassifier(n_nodes=4)).fit(X, y)
+    assert pipe.score(X, y) > 0.8
+
+
+BAD = {
+    "other columns": (np.ones((5, 9)), np.ones(5), "8 features"),
+    "NaN": (np.full((5, 8), np.nan), np.ones(5), "NaN"),
+    "infinite": (np.full((5, 8), np.inf), np.ones(5), "infinity"),
+    "NaN in y": (np.ones((5, 8)), np.full(5, np.nan), "NaN"),
+    "empty": (np.ones((0, 8)), np.ones(0), "0 sample"),
+    "lengths": (np.ones((5, 8)), np.ones(4), "inconsistent"),
+    "outputs": (np.ones((5, 8)), np.ones((5, 2)), r"y has shape \(5, 2\)"),
+}
+
+
+@pytest.mark.parametrize("make", [conche.CoCoARegressor, conche.ConcheRegressor])
+@pytest.mark.parametrize("call", ["partial_fit", "fit"])
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_tasks_leave_the_model_as_it_was(make, call, kind):
+    if call == "fit" and kind in ("other columns", "outputs"):
+        pytest.skip("fit starts over: any shape will do")
+    X, y = data()
+    model = make(n_nodes=2).partial_fit(X, y)
+    before = dict(vars(model))
+    coef, history = model.coef_.copy(), len(model.history_)
+    bad_X, bad_y, message = BAD[kind]
+    with pytest.raises(ValueError, match=message):
+        getattr(model, call)(bad_X, bad_y)
+    assert vars(model) == before
+    assert np.array_equal(model.coef_, coef)
+    assert len(model.history_) == history
+    undisturbed = make(n_nodes=2).partial_fit(X, y)
+    for m in (model, undisturbed):
+        m.partial_fit(*data(seed=1))
+    assert np.array_equal(model.coef_, undisturbed.coef_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (dict(n_nodes=9), "n_nodes=9: 8 columns fit on 1 to 8 nodes"),
+        (dict(n_rounds=0), "n_rounds=0 must be a whole number of at least 1"),
+        (dict(solver="magic"), "solver='magic' must be one of"),
+        (dict(damping=-1.0), "damping=-1.0"),
+        (dict(sketch_size=2.5), "sketch_size=2.5"),
+        (dict(discount=1.5), "discount=1.5 must be a number of at least 0 and at most 1"),
+        (dict(acceleration="nesterov"), "acceleration='nesterov'"),
+        (dict(network="telegraph"), "network='telegraph'"),
+        (dict(tol=-1e-3), "tol=-0.001"),
+        (dict(partition=[3, 4]), "add up to 7, but there are 8 columns"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
+        conche.CoCoARegressor(**settings).fit(*data())
+
+
+def test_labels_are_fixed_by_the_first_task():
+    X, _ = data()
+    y = np.arange(30) % 2
+    with pytest.raises(ValueError, match=r"one class, .*pass classes="):
+        conche.CoCoAClassifier().partial_fit(X, np.zeros(30))
+    model = conche.CoCoAClassifier().partial_fit(X, np.zeros(30), classes=[0, 1])
+    model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="label 2 was never seen"):
+        model.partial_fit(X, y + 1)
+    with pytest.raises(ValueError, match="loss='hinge'"):
+        conche.CoCoAClassifier(loss="hinge").fit(X, y)
+    assert not hasattr(model, "predict_proba")
+
+
+def test_a_stream_keeps_its_solver():
+    X, y = data()
+    model = conche.CoCoARegressor(solver="damped").partial_fit(X, y).set_params(damping=1.0)
+    with pytest.raises(ValueError, match="cannot go on"):
+        model.partial_fit(X, y)

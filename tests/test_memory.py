@@ -1,0 +1,231 @@
+"""The Conche method: nothing forgotten, for any number of nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import conche
+from conche.metrics import generalization_error
+from conche.solvers import Context
+from conche.solvers.memory import column_ridge, default_sketch_size
+from conche.solvers.past import TallPast, WidePast
+from conche.solvers.sketch import shrinkage, sketch_matrix
+from conche.tasks import correlated_rows, embedded_digits
+
+from .reference import conche_method
+
+
+def learn(tasks, **options):
+    model = conche.ConcheRegressor(**options)
+    for task in tasks:
+        model.partial_fit(task.X, task.y)
+    return model
+
+
+@pytest.mark.parametrize("damping", [1e-3, 1.0, 100.0])
+@pytest.mark.parametrize("p", [5, 40, 300])
+def test_one_node_is_the_offline_ridge_solution_after_every_task(p, damping):
+    sizes = [1, 50, 7, 2, 120, 33, 400, 5]
+    tasks = conche.gaussian_tasks(len(sizes), sizes, p, n_shared=p // 2, noise_var=0.5)
+    model = conche.ConcheRegressor(n_nodes=1, damping=damping)
+    for t, task in enumerate(tasks, start=1):
+        model.partial_fit(task.X, task.y)
+        expected = conche.offline_solution(tasks[:t], damping=damping)
+        assert np.linalg.norm(model.coef_ - expected) <= 1e-8 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("p_n", [(40, 30), (90, 12)])
+@pytest.mark.parametrize("m", [25, 60])
+@pytest.mark.parametrize("discount", [1.0, 0.7])
+def test_equals_the_slow_reference(p_n, m, discount):
+    """Tall blocks, blocks wider than the sketch, and both: many rounds solve each task fully."""
+    p, n = p_n
+    tasks = conche.gaussian_tasks(5, n, p, n_shared=p // 2, noise_var=0.1, correlation=0.5)
+    for partition in ([p // 2, p - p // 2], [p // 4] * 3 + [p - 3 * (p // 4)]):
+        model = learn(
+            tasks, partition=partition, sketch_size=m, damping=0.5, discount=discount, n_rounds=400
+        )
+        blocks = list(model.partition_)
+        wide = [len(b) > m for b in blocks]
+        if any(wide) and not all(wide):
+            continue
+        expected, _ = conche_method(tasks, blocks, m, 0.5, discount)
+        assert np.linalg.norm(model.coef_ - expected) <= 1e-7 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("tau", [1.0, 4.0])
+def test_wide_and_tall_coordinates_solve_the_same_problem(tau):
+    rng = np.random.default_rng(0)
+    A, sketch, ridge = rng.standard_normal((10, 40)), rng.standard_normal((8, 40)), rng.random(40)
+    context = Context(3, 2, 10, tau, shrinkage=0.3)
+    tall = TallPast(A, None, sketch, ridge, context)
+    wide = WidePast(A, sketch, ridge, context)
+    d = {sub: np.zeros((sub.size, 2)) for sub in (tall, wide)}
+    for _ in range(3):  # a few steps, each from where the last one led
+        g = rng.standard_normal((18, 2))
+        z = {sub: sub.solve(g, d[sub]) for sub in (tall, wide)}
+        np.testing.assert_allclose(wide.lift(z[wide]), tall.lift(z[tall]), rtol=1e-8)
+        np.testing.assert_allclose(wide.image(z[wide]), tall.image(z[tall]), rtol=1e-8)
+        inner = [np.sum(d[sub] * sub.penalty(z[sub]), axis=0) for sub in (tall, wide)]
+        np.testing.assert_allclose(inner[1], inner[0], rtol=1e-8)
+        d = {sub: d[sub] + z[sub] for sub in (tall, wide)}
+
+
+def test_wide_memory_never_holds_a_square_of_the_block():
+    tasks = conche.gaussian_tasks(3, 10, 2000, noise_var=0.1)
+    model = learn(tasks, n_nodes=2, sketch_size=50)
+    for state in model._nodes.states():
+        assert set(state.memory) == {"trace", "ridge", "sketch"}
+        assert state.memory["sketch"].shape == (50, 1000)
+
+
+def test_memory_is_flat_over_500_tasks():
+    rng = np.random.default_rng(0)
+    model = conche.ConcheRegressor(n_nodes=3, n_rounds=2)
+    sizes = []
+    for _ in range(500):
+        model.partial_fit(rng.standard_normal((4, 12)), rng.standard_normal(4))
+        states = model._nodes.states()
+        sizes.append(sum(a.nbytes for s in states for a in (s.weights, *s.memory.values())))
+    assert sizes[-1] == sizes[0]
+    assert all(node._work is None for node in model._nodes.nodes)  # no task's data linger
+
+
+def test_sketches_agree_without_talking_and_estimate_the_gram_matrix():
+    a = sketch_matrix(0, 3, 40, 64, "float64").toarray()
+    sketch_matrix.cache_clear()
+    assert np.array_equal(a, sketch_matrix(0, 3, 40, 64, "float64").toarray())
+    assert not np.array_equal(a, sketch_matrix(0, 4, 40, 64, "float64").toarray())
+    np.testing.assert_allclose(np.sum(a**2, axis=0), 1.0)
+    products = np.array([sketch_matrix(0, t, 12, 64, "float64").toarray() for t in range(2000)])
+    inner = np.einsum("tmi,tmj->tij", products, products)[:, *np.triu_indices(12, 1)]
+    assert abs(inner.mean()) < 4 * inner.std() / np.sqrt(inner.size)
+    assert np.mean(inner**2) == pytest.approx(1 / 64, rel=0.05)
+
+
+def test_shrinkage_weighs_noise_against_signal():
+    assert shrinkage(observed=0.0, diagonal=0.0, rows=10) == 1.0
+    assert shrinkage(observed=1.0, diagonal=10.0, rows=10) == 1.0  # all of it is sketch noise
+    assert shrinkage(observed=1e6, diagonal=1.0, rows=1000) < 0.002
+    values = [shrinkage(x, 100.0, 50) for x in (2.0, 3.0, 10.0, 1000.0)]
+    assert values == sorted(values, reverse=True)
+
+
+def test_shrinkage_uses_the_sketch_where_features_hang_together():
+    def last_theta(correlation):
+        tasks = conche.gaussian_tasks(6, 300, 40, correlation=correlation)
+        blocks = list(conche.partition.Partition.even(40, 4))
+        return conche_method(tasks, blocks, 128, 1.0)[1][-1]
+
+    assert last_theta(0.0) > 0.5
+    assert last_theta(0.95) < 0.1
+
+
+def test_default_ridge_does_not_depend_on_units():
+    X = np.random.default_rng(0).standard_normal((2000, 3))
+    ridge = column_ridge(X * [1e-3, 1.0, 1e3], float(np.mean((X * [1e-3, 1, 1e3]) ** 2)))
+    assert np.all(ridge / np.array([1e-6, 1.0, 1e6]) < 1.3)
+    zeros = column_ridge(np.zeros((5, 2)), 4.0)
+    np.testing.assert_allclose(zeros, 4.0)
+
+
+def test_the_stream_may_begin_with_nothing():
+    model = conche.ConcheRegressor(n_nodes=2, n_rounds=50)
+    model.partial_fit(np.zeros((5, 6)), np.ones(5))
+    assert not model.coef_.any()
+    (task,) = conche.gaussian_tasks(1, 200, 6)
+    model.partial_fit(task.X, task.y)
+    assert conche.generalization_error(model.coef_, [task]) < 0.02
+
+
+def test_discount_follows_a_truth_that_drifts():
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal(10)
+    keep, follow = (conche.ConcheRegressor(n_nodes=2, discount=d) for d in (1.0, 0.5))
+    for _ in range(30):
+        w = w + 0.3 * rng.standard_normal(10)
+        X = rng.standard_normal((40, 10))
+        y = X @ w + 0.1 * rng.standard_normal(40)
+        keep.partial_fit(X, y)
+        follow.partial_fit(X, y)
+    assert np.linalg.norm(follow.coef_ - w) < 0.5 * np.linalg.norm(keep.coef_ - w)
+
+
+def test_sketch_size_rule():
+    assert default_sketch_size(100, 1) == 0
+    assert default_sketch_size(5000, 1) == 600
+    assert [default_sketch_size(p, 4) for p in (10, 128, 200, 3000)] == [256, 256, 400, 600]
+
+
+# --- what the method must show, with one set of defaults, averaged over five seeds ---------------
+
+
+@pytest.mark.parametrize(
+    ("n", "correlation", "n_rounds", "within"),
+    [(256, 0.0, 3, 1.015), (16, 0.0, 3, 1.08), (256, 0.9, 10, 1.03)],
+)
+def test_reaches_offline_on_the_papers_model(n, correlation, n_rounds, within):
+    offline, ours = [], {4: [], 16: [], 128: []}
+    for seed in range(5):
+        tasks = conche.gaussian_tasks(32, n, 128, 96, 0.01, correlation, seed)
+        offline.append(generalization_error(conche.offline_solution(tasks), tasks))
+        for K, errors in ours.items():
+            model = learn(tasks, n_nodes=K, n_rounds=n_rounds)
+            errors.append(generalization_error(model.coef_, tasks))
+    for K, errors in ours.items():
+        assert np.mean(errors) <= within * np.mean(offline), K
+
+
+def test_reaches_offline_on_digits():
+    offline, ours = [], {1: [], 4: [], 16: [], 64: []}
+    for seed in range(5):
+        train, test = embedded_digits(seed=seed)
+        w = conche.offline_solution(train)
+        offline.append(np.mean([np.mean(np.sign(t.X @ w) != t.y) for t in test]))
+        for K, errors in ours.items():
+            model = conche.ConcheClassifier(n_nodes=K)
+            errors.append(conche.error_matrix(model, train, test).average)
+    for K, errors in ours.items():
+        assert np.mean(errors) <= 1.1 * np.mean(offline), K
+
+
+def wild_stream(seed):
+    """Scales from 1e-3 to 1e3, constant and duplicate columns, 1 to 500 rows, flips, correlation."""
+    rng = np.random.default_rng(seed)
+    p, n_tasks = int(rng.integers(3, 80)), int(rng.integers(4, 16))
+    n_nodes = int(rng.choice([1, 2, min(4, p), max(1, p // 2), p]))
+    correlation = rng.choice([0.0, 0.5, 0.9, 0.99])
+    one_scale = np.full(p, 10 ** rng.uniform(-3, 3))
+    scale = 10 ** rng.uniform(-3, 3, p) if rng.random() < 0.6 else one_scale
+    constant, double = rng.random(p) < 0.1, rng.integers(0, p, p // 8)
+    w = rng.standard_normal(p) / np.sqrt(p)
+    noise, drift = 10 ** rng.uniform(-2, 0.5), rng.choice([0.0, 0.3, 1.0])
+    train, test = [], []
+    for _ in range(n_tasks):
+        w = (w if rng.random() > 0.3 else -w) + drift * rng.standard_normal(p) / np.sqrt(p)
+        rows = int(np.exp(rng.uniform(0, np.log(500))))
+        for tasks, n in ((train, rows), (test, 300)):
+            Z = correlated_rows(rng, n, p, correlation)
+            Z[:, constant] = 1.0
+            Z[:, double] = Z[:, (double + 1) % p]
+            tasks.append(conche.Task(Z * scale, Z @ w + noise * rng.standard_normal(n)))
+    return n_nodes, train, test
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_never_catastrophic(first):
+    """After every task: below 1.5 times the mean predictor's error, or offline's if larger."""
+    for seed in range(first, first + 20):
+        n_nodes, train, test = wild_stream(seed)
+        model = conche.ConcheRegressor(n_nodes=n_nodes)
+        for t, task in enumerate(train, start=1):
+            model.partial_fit(task.X, task.y)
+            seen = test[:t]
+            mean = np.mean([s.y.mean() for s in seen])
+            bound = np.mean([np.mean((s.y - mean) ** 2) for s in seen])
+            ours = np.mean([np.mean((s.y - model.predict(s.X)) ** 2) for s in seen])
+            if ours > 1.5 * bound:
+                w = conche.offline_solution(train[:t])
+                bound = max(bound, np.mean([np.mean((s.y - s.X @ w) ** 2) for s in seen]))
+            assert ours <= 1.5 * bound, (seed, t)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.linalg import toeplitz
+from sklearn.base import BaseEstimator
+
+import conche
+from conche import Task
+
+
+def test_generalization_error_is_the_expected_squared_error():
+    tasks = conche.gaussian_tasks(3, 4, 6, n_shared=2, noise_var=[0.1, 0.2, 0.3])
+    w = np.random.default_rng(0).standard_normal(6)
+    expected = np.mean([np.sum((w - t.weights) ** 2) + t.noise_var for t in tasks])
+    assert conche.generalization_error(w, tasks) == pytest.approx(expected)
+
+
+def test_generalization_error_is_weighted_by_the_covariance():
+    """Against fresh samples: (w - w*)^T Sigma (w - w*) + sigma^2."""
+    tasks = conche.gaussian_tasks(1, 50_000, 6, noise_var=0.1, correlation=0.8)
+    w = np.ones(6)
+    e = w - tasks[0].weights
+    sigma = toeplitz(0.8 ** np.arange(6))
+    assert conche.generalization_error(w, tasks) == pytest.approx(e @ sigma @ e + 0.1)
+    squared = (tasks[0].X @ w - tasks[0].y) ** 2
+    stderr = squared.std() / np.sqrt(len(squared))
+    assert abs(squared.mean() - conche.generalization_error(w, tasks)) < 4 * stderr
+
+
+def test_training_error_has_the_papers_half():
+    tasks = conche.gaussian_tasks(2, [5, 8], 6)
+    w = np.ones(6)
+    expected = np.mean([np.mean((t.X @ w - t.y) ** 2) / 2 for t in tasks])
+    assert conche.training_error(w, tasks) == pytest.approx(expected)
+
+
+def test_errors_need_what_they_measure():
+    tasks = [Task(np.ones((3, 2)), np.ones(3), name="May")]
+    with pytest.raises(ValueError, match="task May has no true weights"):
+        conche.generalization_error(np.ones(2), tasks)
+    with pytest.raises(ValueError, match="coef is for 3 columns, but task May has 2"):
+        conche.training_error(np.ones(3), tasks)
+    with pytest.raises(ValueError, match="there are no tasks"):
+        conche.training_error(np.ones(3), [])
+
+
+class Table(BaseEstimator):
+    """A 'model' whose test error on task j after task i is a given number."""
+
+    seen = -1
+
+    def __init__(self, R=None):
+        self.R = R
+
+    def partial_fit(self, X, y):
+        self.seen += 1
+
+    def predict(self, X):
+        return np.sqrt(self.R[self.seen][int(X[0, 0])]) * np.ones(len(X))
+
+
+def test_error_matrix_and_forgetting_by_hand():
+    R = [[1.0, 9.0, 9.0], [0.5, 2.0, 9.0], [4.0, 5.0, 3.0]]
+    tasks = [Task(np.full((2, 1), float(j)), np.zeros(2)) for j in range(3)]
+    result = conche.error_matrix(Table(R), tasks, tasks)
+    np.testing.assert_allclose(np.asarray(result), R)
+    assert result[1, 0] == pytest.approx(0.5)
+    assert result.average == pytest.approx(4.0)
+    assert result.forgetting == pytest.approx(((4 - 1) + (5 - 2)) / 2)
+    assert result.forgetting_from_best == pytest.approx(((4 - 0.5) + (5 - 2)) / 2)
+    np.testing.assert_allclose(result.seen, [1.0, 1.25, 4.0])
+
+
+def test_error_matrix_trains_a_copy():
+    tasks = conche.gaussian_tasks(3, 30, 6)
+    model = conche.CoCoARegressor(n_nodes=2)
+    result = conche.error_matrix(model, tasks, tasks)
+    assert not hasattr(model, "coef_")
+    assert result.model.n_tasks_seen_ == 3
+    last = [np.mean((t.y - result.model.predict(t.X)) ** 2) for t in tasks]
+    np.testing.assert_allclose(result[-1], last)
+    with pytest.raises(ValueError, match="3 training tasks but 2 test tasks"):
+        conche.error_matrix(model, tasks, tasks[:2])
+
+
+def test_error_matrix_counts_mistakes_of_classifiers():
+    X = np.array([[1.0], [-1.0], [2.0], [-2.0]])
+    tasks = [Task(X, np.array([1, 0, 1, 0])), Task(X, np.array([1, 0, 0, 0]))]
+    result = conche.error_matrix(conche.CoCoAClassifier(), tasks[:1], tasks[:1])
+    assert result[0, 0] == 0
+    result = conche.error_matrix(conche.CoCoAClassifier(), tasks, tasks)
+    assert result[0, 1] == 0.25
+
+
+def stack(tasks):
+    return np.vstack([t.X for t in tasks]), np.concatenate([t.y for t in tasks])
+
+
+@pytest.mark.parametrize("p", [10, 60, 300])
+@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("thin", [False, True])
+def test_offline_solution_is_minimum_norm_least_squares(p, damaged, thin):
+    tasks = conche.gaussian_tasks(4, [20, 35, 10, 40], p, noise_var=0.5)
+    if damaged:  # duplicate columns and rows: no Gram matrix is invertible
+        for t in tasks:
+            t.X[:, 1] = t.X[:, 0]
+            t.X[1], t.y[1] = t.X[0], t.y[0]
+    X, y = stack(tasks)
+    expected = np.linalg.lstsq(X, y, rcond=None)[0]
+    if thin:
+        tasks = [Task(sparse.csr_array(t.X), t.y) for t in tasks]
+    actual = conche.offline_solution(tasks)
+    assert np.linalg.norm(actual - expected) <= 1e-7 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("p", [10, 300])
+def test_offline_ridge_and_several_outputs(p):
+    tasks = conche.gaussian_tasks(3, 20, p)
+    X, y = stack(tasks)
+    expected = np.linalg.solve(X.T @ X + 2 * np.eye(p), X.T @ y)
+    np.testing.assert_allclose(conche.offline_solution(tasks, damping=2.0), expected, rtol=1e-8)
+    double = [Task(t.X, np.column_stack([t.y, -t.y])) for t in tasks]
+    np.testing.assert_allclose(
+        conche.offline_solution(double, damping=2.0), [expected, -expected], rtol=1e-8
+    )
+
+
+def test_offline_refuses_what_does_not_fit():
+    tasks = [Task(np.ones((3, 2)), np.ones(3)), Task(np.ones((3, 4)), np.ones(3))]
+    with pytest.raises(ValueError, match=r"different numbers of columns: \[2, 4\]"):
+        conche.offline_solution(tasks)
+    with pytest.raises(ValueError, match="no tasks"):
+        conche.offline_solution([])
+    with pytest.raises(ValueError, match="damping=-1"):
+        conche.offline_solution(tasks[:1], damping=-1)

@@ -1,0 +1,59 @@
+"""Real data, where it lies beside the project: Beijing's air, and MNIST as odd against even."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import conche
+
+from .streams import beijing, mnist
+
+
+def mean_square(coef, tasks):
+    return float(np.mean([np.mean((t.y - t.X @ coef) ** 2) for t in tasks]))
+
+
+def error_rate(coef, tasks):
+    return float(np.mean([np.mean(np.sign(t.X @ coef) != t.y) for t in tasks]))
+
+
+@pytest.fixture(scope="module")
+def air():
+    return beijing()
+
+
+def test_damped_learns_beijing_untuned(air):
+    train, test = air
+    model = conche.CoCoARegressor(n_nodes=12, solver="damped")
+    for task in train:
+        model.partial_fit(task.X, task.y)
+        assert np.isfinite(mean_square(model.coef_, test))
+    assert mean_square(model.coef_, test) <= 0.50
+
+
+@pytest.mark.parametrize("n_nodes", [1, 12, 132])
+def test_conche_reaches_offline_on_beijing(air, n_nodes):
+    train, test = air
+    offline = mean_square(conche.offline_solution(train), test)
+    model = conche.ConcheRegressor(n_nodes=n_nodes)
+    for task in train:
+        model.partial_fit(task.X, task.y)
+    error = mean_square(model.coef_, test)
+    assert error <= 0.418
+    assert error <= 0.418 / 0.405 * offline
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_conche_learns_split_mnist_in_one_pass(loss):
+    ours, offline = {2: [], 50: [], 300: []}, []
+    for seed in range(5):
+        train, test = mnist(seed)
+        offline.append(error_rate(conche.offline_solution(train), test))
+        for K, errors in ours.items():
+            model = conche.ConcheClassifier(n_nodes=K, loss=loss)
+            for task in train:
+                model.partial_fit(task.X, task.y)
+            errors.append(error_rate(model.coef_[0], test))
+    for K, errors in ours.items():
+        assert np.mean(errors) <= 0.090, (K, np.mean(errors), np.mean(offline))

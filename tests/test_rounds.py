@@ -1,0 +1,131 @@
+"""Conjugate-gradient rounds: the same messages, the same limit, far fewer of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import conche
+
+
+def rounds_to(task, goal, **options):
+    """Rounds until the predictions are within ``goal`` of the task's least-squares ones."""
+    best = task.X @ np.linalg.lstsq(task.X, task.y, rcond=None)[0]
+    floor = np.sqrt(np.mean((task.y - best) ** 2))
+    model = conche.CoCoARegressor(**options).fit(task.X, task.y)
+    # the residual splits into its least-squares part and the rest, at a right angle
+    rest = [np.sqrt(max(0.0, r["residual"] ** 2 - floor**2)) for r in model.history_]
+    reached = np.array(rest) <= goal * np.sqrt(np.mean(best**2))
+    return int(np.argmax(reached)) + 1 if reached.any() else None
+
+
+@pytest.mark.parametrize(("n", "p", "K", "most"), [(2048, 1024, 16, 40), (512, 384, 16, 80)])
+def test_few_rounds_to_least_squares(n, p, K, most):
+    (task,) = conche.gaussian_tasks(1, n, p, noise_var=0.01)
+    taken = rounds_to(task, 1e-6, n_nodes=K, n_rounds=most + 20, acceleration="cg")
+    assert taken is not None
+    assert taken <= most
+
+
+@pytest.mark.parametrize("solver", ["exact", "damped"])
+@pytest.mark.parametrize(("n", "p"), [(60, 24), (20, 48), (8, 48)])
+def test_same_limit_as_plain_rounds(solver, n, p):
+    tasks = conche.gaussian_tasks(2, n, p, noise_var=0.5)
+    options = dict(n_nodes=4, solver=solver, damping=0.01)
+    cg = conche.CoCoARegressor(n_rounds=200, acceleration="cg", **options)
+    plain = conche.CoCoARegressor(n_rounds=20_000, **options)
+    for task in tasks:
+        cg.partial_fit(task.X, task.y)
+        plain.partial_fit(task.X, task.y)
+    assert np.linalg.norm(cg.coef_ - plain.coef_) <= 1e-8 * np.linalg.norm(plain.coef_)
+
+
+@pytest.mark.parametrize("sketch_size", [0, 20])
+def test_memory_has_the_same_limit_too(sketch_size):
+    tasks = conche.gaussian_tasks(3, 30, 24, noise_var=0.5)
+    options = dict(n_nodes=4, solver="memory", sketch_size=sketch_size)
+    cg = conche.CoCoARegressor(n_rounds=100, acceleration="cg", **options)
+    plain = conche.CoCoARegressor(n_rounds=5000, **options)
+    for task in tasks:
+        cg.partial_fit(task.X, task.y)
+        plain.partial_fit(task.X, task.y)
+    assert np.linalg.norm(cg.coef_ - plain.coef_) <= 1e-8 * np.linalg.norm(plain.coef_)
+
+
+def test_one_round_is_the_block_step_with_an_exact_line_search():
+    (task,) = conche.gaussian_tasks(1, 50, 24, noise_var=0.5)
+    plain = conche.CoCoARegressor(n_nodes=4).fit(task.X, task.y)
+    cg = conche.CoCoARegressor(n_nodes=4, acceleration="cg").fit(task.X, task.y)
+    image = task.X @ plain.coef_
+    step = (task.y @ image) / (image @ image)
+    np.testing.assert_allclose(cg.coef_, step * plain.coef_, rtol=1e-9)
+
+
+def test_more_rounds_than_needed_do_no_harm():
+    (task,) = conche.gaussian_tasks(1, 50, 24, noise_var=0.5)
+    model = conche.CoCoARegressor(n_nodes=3, n_rounds=400, acceleration="cg").fit(task.X, task.y)
+    expected = np.linalg.lstsq(task.X, task.y, rcond=None)[0]
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
+    zero = conche.CoCoARegressor(n_nodes=3, n_rounds=5, acceleration="cg")
+    zero.fit(task.X, np.zeros(50)).partial_fit(np.zeros((4, 24)), np.ones(4))
+    assert not zero.coef_.any()
+
+
+def test_messages_are_one_vector_each_way_and_five_scalars():
+    tasks = conche.gaussian_tasks(2, 30, 24)
+    model = conche.ConcheRegressor(n_nodes=4, n_rounds=2, sketch_size=10)
+    for task in tasks:
+        model.partial_fit(task.X, task.y)
+    vectors = [30, 30, 40, 40]  # the sketch's rows join from the second task on
+    assert [r["bytes"] for r in model.history_] == [4 * 8 * (2 * v + 5) for v in vectors]
+
+
+def logistic_stream(n_tasks=3, n=80, p=12, seed=0):
+    rng = np.random.default_rng(seed)
+    w = rng.standard_normal(p)
+    for _ in range(n_tasks):
+        X = rng.standard_normal((n, p))
+        yield X, np.where(X @ w + rng.logistic(size=n) > 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("solver", ["exact", "damped"])
+def test_logistic_rounds_are_monotone_and_reach_the_optimum(solver):
+    from sklearn.linear_model import LogisticRegression
+
+    X, y = next(logistic_stream(n=300))
+    model = conche.CoCoAClassifier(
+        n_nodes=4, loss="logistic", solver=solver, n_rounds=60, acceleration="cg"
+    ).fit(X, y)
+    losses = [r["loss"] for r in model.history_]
+    assert all(b <= a * (1 + 1e-12) for a, b in pairwise(losses))
+    peer = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, peer.coef_, rtol=1e-5)
+
+
+def test_logistic_rounds_with_memory_are_monotone_in_the_tasks_objective():
+    """The objective is the task's loss and the penalty: with one node it can be written down."""
+    stream = list(logistic_stream(p=12))
+    objective = []
+    for n_rounds in range(1, 12):
+        model = conche.ConcheClassifier(n_nodes=1, loss="logistic", damping=2.0, n_rounds=30)
+        model.partial_fit(*stream[0])
+        w0, H = model.coef_[0].copy(), model._nodes.states()[0].memory["curvature"]
+        model.set_params(n_rounds=n_rounds).partial_fit(*stream[1])
+        X, y = stream[1]
+        d = model.coef_[0] - w0
+        loss = np.sum(np.logaddexp(0, -y * (X @ model.coef_[0])))
+        objective.append(loss + 0.5 * d @ H @ d + 0.5 * 2.0 * d @ d)
+    assert np.all(np.diff(objective) <= 1e-9)
+    assert objective[-1] < objective[0]
+
+
+def test_separable_labels_do_not_overflow():
+    X = np.array([[1.0, 2.0], [-1.0, -2.0], [2.0, 3.0], [-2.0, -3.0]])
+    y = np.array([1, -1, 1, -1])
+    model = conche.CoCoAClassifier(
+        n_nodes=2, loss="logistic", solver="damped", n_rounds=50, acceleration="cg"
+    ).fit(X, y)
+    assert np.all(np.isfinite(model.coef_))
+    assert model.score(X, y) == 1
