@@ -22,10 +22,8 @@ def algorithm_1(
         v = [K * A_k @ w[b] for A_k, b in zip(A, blocks, strict=True)]
         for _ in range(n_rounds):
             v_bar = sum(v) / K
-            if tau == 1:
-                g = task.y - v_bar
-            else:  # logistic
-                g = task.y / (1 + np.exp(task.y * v_bar))
+            logistic = tau == 4
+            g = task.y / (1 + np.exp(task.y * v_bar)) if logistic else task.y - v_bar
             for k, b in enumerate(blocks):
                 delta = tau / K * pinv[k] @ g
                 w[b] += delta

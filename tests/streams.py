@@ -14,20 +14,20 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 Pair = tuple[list[Task], list[Task]]
 
 
-def need(*parts: str) -> Path:
-    path = DATA.joinpath(*parts)
+def need(*parts: str, data: Path = DATA) -> Path:
+    path = data.joinpath(*parts)
     if not path.exists():
         pytest.skip(f"the data set {'/'.join(parts)} is not beside the project")
     return path
 
 
-def beijing(seed: int = 0, hours_ahead: int = 6, station: int = 0) -> Pair:
+def beijing(seed: int = 0, hours_ahead: int = 6, station: int = 0, data: Path = DATA) -> Pair:
     """12 stations x 11 columns, 48 months: predict one station's log PM2.5 hours ahead.
 
     Skewed columns are logged, all are standardised on the first year, missing entries are zero
     (the mean); a random quarter of every month is held out. Returns (train, test) tasks.
     """
-    with np.load(need("beijing-air", "beijing12.npz"), allow_pickle=False) as file:
+    with np.load(need("beijing-air", "beijing12.npz", data=data), allow_pickle=False) as file:
         X, time, columns = file["X"].astype(float), file["time"], list(file["columns"])
     for name in ("PM2.5", "PM10", "SO2", "NO2", "CO", "O3", "RAIN", "WSPM"):
         j = columns.index(name)

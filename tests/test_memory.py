@@ -191,7 +191,7 @@ def test_reaches_offline_on_digits():
 
 
 def wild_stream(seed):
-    """Scales from 1e-3 to 1e3, constant and duplicate columns, 1 to 500 rows, flips, correlation."""
+    """Scales 1e-3 to 1e3, constant and duplicate columns, 1 to 500 rows, flips, correlation."""
     rng = np.random.default_rng(seed)
     p, n_tasks = int(rng.integers(3, 80)), int(rng.integers(4, 16))
     n_nodes = int(rng.choice([1, 2, min(4, p), max(1, p // 2), p]))

@@ -137,7 +137,8 @@ def plot(results: Sequence[Result], path: Path) -> None:
 
     colours = {"Algorithm 1": "#D55E00", "Conche": "#0072B2"}  # Okabe-Ito, safe for all eyes
     marks = dict(zip(NODES, "osD^", strict=False))
-    fig, axes = plt.subplots(len(results), 2, figsize=(10.5, 4.0 * len(results)), squeeze=False)
+    size = (10.5, 4.2 * len(results))
+    fig, axes = plt.subplots(len(results), 2, figsize=size, squeeze=False, layout="constrained")
     for row, result in zip(axes, results, strict=True):
         steps = np.arange(1, len(result.names) + 1)
         for method in METHODS:
@@ -171,8 +172,9 @@ def plot(results: Sequence[Result], path: Path) -> None:
         for axis in row:
             axis.set_ylim(bottom=0)
             axis.grid(alpha=0.25)
-    fig.tight_layout(rect=(0, 0.07, 1, 1))
-    fig.legend(*axes[0][0].get_legend_handles_labels(), loc="lower center", ncols=4, fontsize=8)
+    fig.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8
+    )
     fig.savefig(path, dpi=130)
     plt.close(fig)
 
