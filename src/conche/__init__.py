@@ -1,5 +1,6 @@
 """Conche: distributed continual learning with CoCoA."""
 
+from . import theory
 from .checkpoint import ModelFileError, load, save
 from .cocoa import DivergenceError
 from .estimators import (
@@ -11,6 +12,7 @@ from .estimators import (
 )
 from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
 from .offline import offline_solution
+from .planner import Plan, plan, plan_from_tasks
 from .tasks import CosineFeatures, Task, gaussian_tasks
 
 __version__ = "0.1.0"
@@ -25,12 +27,16 @@ __all__ = [
     "ErrorMatrix",
     "ModelFileError",
     "NearSquareWarning",
+    "Plan",
     "Task",
     "error_matrix",
     "gaussian_tasks",
     "generalization_error",
     "load",
     "offline_solution",
+    "plan",
+    "plan_from_tasks",
     "save",
+    "theory",
     "training_error",
 ]

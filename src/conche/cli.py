@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -41,6 +42,67 @@ def demo(
     from . import demo as demonstration
 
     demonstration.main(out)
+
+
+@app.command()
+def plan(
+    features: Annotated[int | None, typer.Option(help="Columns in all (p).")] = None,
+    samples: Annotated[int | None, typer.Option(help="Samples of a task (n_t).")] = None,
+    tasks: Annotated[int | None, typer.Option(help="Number of tasks (T).")] = None,
+    shared: Annotated[
+        float | None, typer.Option(help="Unknowns that all tasks have in common (p_S).")
+    ] = None,
+    noise: Annotated[float | None, typer.Option(help="Noise variance (sigma^2).")] = None,
+    energy: Annotated[float, typer.Option(help="Signal energy, |w*|^2.")] = 1.0,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Estimate all of that from a folder or glob of task files instead."),
+    ] = None,
+    target: Annotated[str, typer.Option(help="With --data: the target's column.")] = "y",
+    nodes: Annotated[
+        int | None, typer.Option(help="The number of nodes is given: look for remedies.")
+    ] = None,
+    nodes_max: Annotated[int | None, typer.Option(help="No more nodes than this.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the error against nodes here.")] = None,
+) -> None:
+    """How many nodes? Predict the error of Algorithm 1 without training, and advise.
+
+    From numbers:  conche plan --features 1024 --samples 2048 --tasks 16 --shared 768 --noise 0.01
+
+    From data:     conche plan --data months/ --target pm25
+    """
+    from . import reports
+    from .planner import plan as advise
+    from .planner import plan_from_tasks
+    from .tasks import read_stream
+
+    numbers = {
+        "--features": features, "--samples": samples, "--tasks": tasks, "--shared": shared,
+        "--noise": noise,
+    }  # fmt: skip
+    if data is not None:
+        given = [name for name, value in numbers.items() if value is not None]
+        if given:
+            raise ValueError(f"{given[0]} is estimated where --data is given: leave it out")
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            advice = plan_from_tasks(read_stream(data, target), nodes, nodes_max)
+        for warning in said:
+            print(f"conche: {warning.message}", file=sys.stderr)
+    else:
+        missing = [name for name, value in numbers.items() if value is None]
+        if missing:
+            raise ValueError(f"{missing[0]} is missing (or give --data)")
+        assert features is not None and samples is not None and tasks is not None
+        assert shared is not None and noise is not None
+        advice = advise(features, samples, tasks, shared, noise, energy, nodes, nodes_max)
+    if plot is not None:
+        reports.draw_plan(advice, plot)
+    if json:
+        reports.print_json(advice)
+    else:
+        reports.print_plan(advice, plot)
 
 
 def main() -> None:

@@ -1,0 +1,13 @@
+"""scikit-learn's face of it: one ``partial_fit`` is one task."""
+
+from .base import NearSquareWarning
+from .classifier import CoCoAClassifier, ConcheClassifier
+from .regressor import CoCoARegressor, ConcheRegressor
+
+__all__ = [
+    "CoCoAClassifier",
+    "CoCoARegressor",
+    "ConcheClassifier",
+    "ConcheRegressor",
+    "NearSquareWarning",
+]

@@ -1,0 +1,61 @@
+"""What to do where the number of nodes is given: the remedies of the paper's Section V."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .question import Candidate, Question, Remedy, even_sizes
+
+SAMPLED_ENTRIES = 4_000_000  # of A: beyond this, remedies that need sampled moments are left out
+
+
+def find_remedies(question: Question, chosen: Candidate, table: list[Candidate]) -> list[Remedy]:
+    """What can be done with at most K nodes, best first, each with its predicted error."""
+    K, even, n = chosen["n_nodes"], chosen["partition"], question.n
+    tried: list[Remedy] = []
+
+    def attempt(what: str, sizes: list[int], rounds: int = 1, damping: float | None = None) -> None:
+        error = question.error(sizes, n_rounds=rounds, damping=damping)
+        tried.append(
+            Remedy(what=what, error=error, partition=sizes, n_rounds=rounds, damping=damping)
+        )
+
+    fewer = [row for row in table if row["n_nodes"] < K]
+    if fewer:
+        best = min(fewer, key=lambda row: row["error"])
+        attempt(f"use {best['n_nodes']} of the {K} nodes", best["partition"])
+    unequal = _two_sizes(question, K)
+    if unequal is not None:
+        attempt(f"unequal blocks: {_describe(unequal)}", unequal)
+    if question.n_features * min(n, question.n_features) <= SAMPLED_ENTRIES:
+        if any(s <= n + 1 for s in even):  # Lemma 2: otherwise one round is all there is
+            for rounds in (2, 5, 20):
+                attempt(f"{rounds} rounds a task", even, rounds=rounds)
+        for damping in (0.1, 1.0, 10.0, 100.0):
+            attempt(f"solver='damped', damping={damping:g}", even, damping=damping)
+    better = [remedy for remedy in tried if remedy["error"] < chosen["error"]]
+    return sorted(better, key=lambda remedy: remedy["error"])
+
+
+def _two_sizes(question: Question, K: int) -> list[int] | None:
+    """The best partition with two sizes: some nodes take large blocks, the rest small ones."""
+    if K == 1 or K > 512:
+        return None
+    p, best, least = question.n_features, None, np.inf
+    for large in sorted({int(x) for x in np.linspace(1, K - 1, 8)}):
+        for share in (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99):
+            rest = round((1 - share) * p)
+            if rest < K - large or p - rest < large:
+                continue
+            sizes = even_sizes(p - rest, large) + even_sizes(rest, K - large)
+            error = question.error(sizes)
+            if error < least:
+                best, least = sizes, error
+    return best
+
+
+def _describe(sizes: Sequence[int]) -> str:
+    kinds, counts = np.unique(sizes, return_counts=True)
+    return ", ".join(f"{c} of {k}" for k, c in zip(kinds[::-1], counts[::-1], strict=True))

@@ -1,0 +1,100 @@
+"""What a plan looks like: a table, a paragraph, a plot, or JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from .planner import Plan
+
+
+def print_plan(plan: Plan, plot: Path | None = None) -> None:
+    console = Console()
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("nodes", "columns", "error", "radius"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for row in plan.table:
+        sizes = sorted(set(row["partition"]))
+        best = row["n_nodes"] == plan.n_nodes
+        table.add_row(
+            str(row["n_nodes"]),
+            "/".join(f"{s:,}" for s in sizes),
+            _number(row["error"]),
+            _number(row["spectral_radius"]),
+            row["warning"] or ("<- advised" if best and not plan.remedies else ""),
+            style="bold" if best else None,
+        )
+    console.print(table)
+    if plan.remedies:
+        remedies = Table(box=box.SIMPLE_HEAD)
+        remedies.add_column(f"remedies for {plan.n_nodes} nodes")
+        remedies.add_column("predicted error", justify="right")
+        for remedy in plan.remedies:
+            remedies.add_row(remedy["what"], _number(remedy["error"]))
+        console.print(remedies)
+    console.print(plan.text, highlight=False)
+    console.print("[dim]Assumed: " + "; ".join(plan.assumptions) + ".[/dim]", highlight=False)
+    if plot is not None:
+        console.print(f"Error against nodes: [bold]{plot}[/bold]")
+
+
+def _number(x: float) -> str:
+    return "unbounded" if math.isinf(x) else f"{x:.3f}" if x < 1e4 else f"{x:.1e}"
+
+
+def print_json(plan: Plan) -> None:
+    """One object: n_nodes, error, candidates, and the rest of the plan. Infinity is null."""
+    fields = dataclasses.asdict(plan)
+    fields["candidates"] = fields.pop("table")
+    print(json.dumps(_finite(fields), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    rows = [row for row in plan.table if math.isfinite(row["error"])]
+    nodes, errors = [r["n_nodes"] for r in rows], [r["error"] for r in rows]
+    fig, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    axis.plot(nodes, errors, color="#0072B2", marker="o", ms=5, label="predicted error")
+    warned = [row for row in rows if row["warning"]]
+    if warned:
+        axis.plot(
+            [r["n_nodes"] for r in warned], [r["error"] for r in warned],
+            ls="", marker="X", ms=9, color="#D55E00", label="avoid",
+        )  # fmt: skip
+    for row in plan.table:
+        if not math.isfinite(row["error"]):
+            axis.axvline(row["n_nodes"], color="#D55E00", ls=":", lw=1.5)
+    if math.isfinite(plan.centralised):
+        axis.axhline(plan.centralised, color="black", ls="--", lw=1, label="one node")
+    if math.isfinite(plan.error):
+        what = "given" if plan.remedies else "advised"
+        axis.plot(
+            plan.n_nodes, plan.error, marker="*", ms=18, color="#009E73", ls="",
+            label=f"{what}: {plan.n_nodes} nodes, {plan.error:.3f}",
+        )  # fmt: skip
+    axis.set(xlabel="number of nodes", ylabel="generalization error over all tasks")
+    axis.set_xscale("log", base=2)
+    axis.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    if max(errors) > 20 * min(errors):
+        axis.set_yscale("log")
+    axis.grid(alpha=0.25, which="both")
+    axis.legend()
+    fig.savefig(path, dpi=130)
+    plt.close(fig)
