@@ -14,7 +14,7 @@ from .stability import spectral_radius
 def contraction(n_samples: int, n_features: int, n_nodes: int) -> float:
     """h of Corollary 1: what one task leaves of the old error. Examples 1 and 2."""
     r, gamma, K = _equal(n_samples, n_features, n_nodes)
-    return (K**2 + (1 - 2 * K) * r + (K - 1) * gamma) / K**2
+    return (K**2 + (1 - 2 * K) * r + (gamma * (K - 1) if K > 1 else 0.0)) / K**2
 
 
 def corollary_1(gram: Any, n_samples: int, n_features: int, n_nodes: int, noise_var: Any) -> Array:
