@@ -90,6 +90,15 @@ def test_minimum_norm_where_blocks_lose_rank(kind, n, p, K):
     assert_close(model.coef_, algorithm_1(tasks, list(model.partition_), 5), tol=1e-8)
 
 
+@pytest.mark.parametrize("scale", [1e-160, 1e-80, 1e80, 1e155])
+def test_extreme_scales(scale):
+    """The Gram matrix over- or underflows; the pseudoinverse does not."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 6)), rng.standard_normal(30)
+    model = conche.CoCoARegressor().fit(X * scale, y)
+    assert_close(model.coef_ * scale, np.linalg.lstsq(X, y, rcond=None)[0])
+
+
 def test_lemma_2_one_round_convergence():
     """Where every block has full row rank, a second round changes nothing."""
     tasks = conche.gaussian_tasks(4, 10, 80, n_shared=40, noise_var=0.1)

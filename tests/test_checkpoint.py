@@ -101,16 +101,62 @@ def test_foreign_and_newer_files_are_refused(tmp_path):
         conche.load(tmp_path / "nowhere")
 
 
-def test_a_model_without_its_arrays_is_refused(tmp_path):
-    path = tmp_path / "m"
-    conche.save(trained(), path)
+def rewritten(path, change):
+    """The file at path, its arrays and description changed."""
     with checkpoint.safe_open(path, framework="numpy") as file:
-        header = file.metadata()
+        described = json.loads(file.metadata()["conche"])
     arrays = load_file(path)
-    del arrays["node1.weights"]
-    save_file(arrays, path, header)
-    with pytest.raises(conche.ModelFileError, match="incomplete"):
+    described = change(arrays, described) or described
+    save_file(arrays, path, {"conche": json.dumps(described)})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays, d: arrays.__delitem__("node1.weights"),
+        lambda arrays, d: arrays.__delitem__("node0.memory.ridge"),
+        lambda arrays, d: arrays.update({"node1.weights": np.ones((3, 1))}),
+        lambda arrays, d: arrays.update({"history.task": np.ones(1)}),
+        lambda arrays, d: d.update({"class": "object"}),
+        lambda arrays, d: d.update({"columns": []}),
+        lambda arrays, d: d.update({"columns": [[0, 0], [1]]}),
+        lambda arrays, d: d["parameters"].update({"solver": "magic"}),
+        lambda arrays, d: d["parameters"].update({"surprise": 1}),
+        lambda arrays, d: d.update({"format": "one"}),
+        lambda arrays, d: [1],
+    ],
+)
+def test_a_damaged_model_is_refused_with_its_path(change, tmp_path):
+    path = tmp_path / "m.conche"
+    model = conche.ConcheRegressor(n_nodes=2)
+    for X, y in stream(model, 2):
+        model.partial_fit(X, y)
+    conche.save(model, path)
+    rewritten(path, change)
+    with pytest.raises(conche.ModelFileError, match="m.conche: ") as error:
         conche.load(path)
+    assert "\n" not in str(error.value)
+
+
+def test_numpy_numbers_and_labels_come_back(tmp_path):
+    X, y = next(stream(None, 1))
+    labels = (y > 0).astype(np.int32)
+    options = dict(n_nodes=np.int64(2), damping=np.float32(0.5), sketch_size=np.int32(9))
+    model = conche.ConcheClassifier(**options).fit(X, labels)
+    conche.save(model, tmp_path / "m")
+    again = conche.load(tmp_path / "m")
+    assert again.classes_.dtype == np.int32
+    for m in (model, again):
+        m.partial_fit(X, labels)
+    assert np.array_equal(again.coef_, model.coef_)
+
+
+def test_a_model_that_could_not_go_on_is_not_saved(tmp_path):
+    model = trained().set_params(solver="damped")
+    with pytest.raises(ValueError, match="the solver of a stream cannot change"):
+        conche.save(model, tmp_path / "m")
+    with pytest.raises(FileNotFoundError, match="nowhere: no such folder"):
+        conche.save(trained(), tmp_path / "nowhere" / "m")
 
 
 def test_a_failed_save_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):

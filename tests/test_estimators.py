@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import conche
+from conche.network import LocalNetwork
 
 ESTIMATORS = [
     conche.CoCoARegressor(),
@@ -165,6 +166,11 @@ def test_bad_tasks_leave_the_model_as_it_was(make, call, kind):
         (dict(network="telegraph"), "network='telegraph'"),
         (dict(tol=-1e-3), "tol=-0.001"),
         (dict(partition=[3, 4]), "add up to 7, but there are 8 columns"),
+        (dict(partition=3), "partition=3 must list"),
+        (dict(partition=[[0, [1]], [2]]), "block 0 must be a list of column indices"),
+        (dict(network=None), "network=None"),
+        (dict(fit_intercept=2), "fit_intercept=2"),
+        (dict(damping=float("inf")), "damping=inf"),
     ],
 )
 def test_bad_settings_are_named(settings, message):
@@ -186,8 +192,86 @@ def test_labels_are_fixed_by_the_first_task():
     assert not hasattr(model, "predict_proba")
 
 
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (dict(fit_intercept=True), "partition"),
+        (dict(n_nodes=3), "partition"),
+        (dict(partition=[1, 7]), "partition"),
+        (dict(network=LocalNetwork()), "network"),
+        (dict(seed=1), "solver"),
+    ],
+)
+def test_a_stream_keeps_what_it_was_begun_with(change, name):
+    X, y = data()
+    model = conche.ConcheRegressor(n_nodes=2).partial_fit(X, y).set_params(**change)
+    with pytest.raises(ValueError, match=f"the {name} of a stream cannot change"):
+        model.partial_fit(X, y)
+    assert model.n_tasks_seen_ == 1
+    model.set_params(n_rounds=3, tol=1e-3).fit(X, y)
+
+
+def test_a_failed_fit_gives_a_network_object_back_its_nodes():
+    (X, y), (X2, y2) = data(), data(seed=1)
+    model = conche.CoCoARegressor(network=LocalNetwork(), n_nodes=2).fit(X, y)
+    with np.errstate(all="ignore"), pytest.raises(conche.DivergenceError):
+        model.fit(X, y * 1e300)
+    undisturbed = conche.CoCoARegressor(n_nodes=2).fit(X, y).partial_fit(X2, y2)
+    assert np.array_equal(model.partial_fit(X2, y2).coef_, undisturbed.coef_)
+
+
+def test_an_interrupt_in_a_task_leaves_the_model_as_it_was(monkeypatch):
+    (X, y), (X2, y2) = data(), data(seed=1)
+    for method in ("begin", "prepare", "propose", "accept", "end"):
+        model = conche.ConcheRegressor(n_nodes=2).fit(X, y)
+        before = model.coef_.copy()
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(model._nodes.nodes[1], method, interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                model.partial_fit(X2, y2)
+        assert np.array_equal(model.coef_, before)
+        undisturbed = conche.ConcheRegressor(n_nodes=2).fit(X, y).partial_fit(X2, y2)
+        assert np.array_equal(model.partial_fit(X2, y2).coef_, undisturbed.coef_)
+
+
+def test_missing_values_are_named_in_one_line():
+    X, y = data()
+    X[3, 5] = np.nan
+    with pytest.raises(ValueError, match="NaN.*row 3, column 5") as error:
+        conche.CoCoARegressor().fit(X, y)
+    assert "\n" not in str(error.value)
+
+
+def test_probabilities_of_hopeless_samples_are_still_probabilities():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 8)).astype(np.float32)
+    model = conche.ConcheClassifier(loss="logistic").fit(X, rng.integers(0, 3, 60))
+    p = model.predict_proba(3000 * X)
+    assert np.all(np.isfinite(p))
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-5)
+
+
+def test_fits_in_threads_leave_blas_as_it_was():
+    from concurrent.futures import ThreadPoolExecutor
+
+    from threadpoolctl import threadpool_info
+
+    def threads():
+        return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+    before = threads()
+    X, y = data(n=2000, p=200)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(lambda _: conche.CoCoARegressor(n_nodes=4).fit(X, y), range(12)))
+    assert threads() == before
+
+
 def test_a_stream_keeps_its_solver():
     X, y = data()
     model = conche.CoCoARegressor(solver="damped").partial_fit(X, y).set_params(damping=1.0)
-    with pytest.raises(ValueError, match="cannot go on"):
+    with pytest.raises(ValueError, match="the solver of a stream cannot change"):
         model.partial_fit(X, y)

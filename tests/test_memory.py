@@ -8,6 +8,7 @@ import pytest
 import conche
 from conche.metrics import generalization_error
 from conche.solvers import Context
+from conche.solvers.base import Spread
 from conche.solvers.memory import column_ridge, default_sketch_size
 from conche.solvers.past import TallPast, WidePast
 from conche.solvers.sketch import shrinkage, sketch_matrix
@@ -88,7 +89,7 @@ def test_memory_is_flat_over_500_tasks():
         model.partial_fit(rng.standard_normal((4, 12)), rng.standard_normal(4))
         states = model._nodes.states()
         sizes.append(sum(a.nbytes for s in states for a in (s.weights, *s.memory.values())))
-    assert sizes[-1] == sizes[0]
+    assert sizes[-1] == sizes[5] <= sizes[0]
     assert all(node._work is None for node in model._nodes.nodes)  # no task's data linger
 
 
@@ -122,12 +123,46 @@ def test_shrinkage_uses_the_sketch_where_features_hang_together():
     assert last_theta(0.95) < 0.1
 
 
-def test_default_ridge_does_not_depend_on_units():
+def test_default_ridge_does_not_depend_on_units_or_origins():
     X = np.random.default_rng(0).standard_normal((2000, 3))
-    ridge = column_ridge(X * [1e-3, 1.0, 1e3], float(np.mean((X * [1e-3, 1, 1e3]) ** 2)))
-    assert np.all(ridge / np.array([1e-6, 1.0, 1e6]) < 1.3)
-    zeros = column_ridge(np.zeros((5, 2)), 4.0)
-    np.testing.assert_allclose(zeros, 4.0)
+    scale, origin = np.array([1e-3, 1.0, 1e3]), np.array([5.0, -300.0, 1e5])
+    seen = Spread.of(X * scale + origin)
+    ridge = column_ridge(seen, float(seen.variances.mean()))
+    assert np.all(ridge / scale**2 < 1.3)
+    np.testing.assert_allclose(column_ridge(Spread.of(np.zeros((5, 2))), 4.0), 4.0)
+
+
+@pytest.mark.parametrize("offset", [0.0, 10.0, 1000.0])
+@pytest.mark.parametrize("n_nodes", [1, 4])
+def test_features_need_not_be_centred(offset, n_nodes):
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal(20)
+    model = conche.ConcheRegressor(n_nodes=n_nodes, fit_intercept=True, n_rounds=30)
+    for _ in range(8):
+        X = rng.standard_normal((60, 20)) + offset
+        model.partial_fit(X, X @ w + 0.1 * rng.standard_normal(60))
+    assert np.mean((X @ w - model.predict(X)) ** 2) < 0.05
+
+
+def test_the_ridge_settles_after_ten_samples():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 5)) * [1e-2, 1, 1e2, 1, 1] + 100
+    one_by_one = conche.ConcheRegressor(n_nodes=2)
+    for row in X:
+        one_by_one.partial_fit(row[None], [1.0])
+    settled = np.concatenate([s.memory["ridge"] for s in one_by_one._nodes.states()])
+    seen = Spread.of(X[:10])
+    np.testing.assert_allclose(settled, column_ridge(seen, float(seen.variances.mean())), rtol=1e-9)
+    assert "seen" not in one_by_one._nodes.states()[0].memory
+
+
+def test_features_whose_squares_overflow_are_refused():
+    X = np.random.default_rng(0).standard_normal((30, 5))
+    model = conche.ConcheRegressor(n_nodes=2).fit(X, X[:, 0])
+    before = model.coef_.copy()
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="too large"):
+        model.partial_fit(1e160 * X, X[:, 0])
+    assert np.array_equal(model.coef_, before)
 
 
 def test_the_stream_may_begin_with_nothing():

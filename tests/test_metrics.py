@@ -127,6 +127,27 @@ def test_offline_ridge_and_several_outputs(p):
     )
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32, bool])
+def test_offline_computes_in_double_precision(dtype):
+    most = 2 if dtype is bool else 200
+    X = np.random.default_rng(0).integers(0, most, (40, 3)).astype(dtype)
+    for wrap in (np.asarray, sparse.csr_array):
+        w = conche.offline_solution(
+            [Task(wrap(X), X.astype(float) @ [1.0, 2.0, 3.0])], damping=1e-6
+        )
+        np.testing.assert_allclose(w, [1.0, 2.0, 3.0], rtol=1e-5)
+
+
+def test_shapes_are_matched_not_broadcast():
+    X = np.eye(3)
+    flat, column = Task(X, np.ones(3)), Task(X, np.ones((3, 1)))
+    for task in (flat, column):
+        for coef in (np.zeros(3), np.zeros((1, 3))):
+            assert conche.training_error(coef, [task]) == 0.5
+    with pytest.raises(ValueError, match=r"y has shape \(3,\), predictions \(3, 2\)"):
+        conche.training_error(np.zeros((2, 3)), [flat])
+
+
 def test_offline_refuses_what_does_not_fit():
     tasks = [Task(np.ones((3, 2)), np.ones(3)), Task(np.ones((3, 4)), np.ones(3))]
     with pytest.raises(ValueError, match=r"different numbers of columns: \[2, 4\]"):
@@ -135,3 +156,7 @@ def test_offline_refuses_what_does_not_fit():
         conche.offline_solution([])
     with pytest.raises(ValueError, match="damping=-1"):
         conche.offline_solution(tasks[:1], damping=-1)
+    with pytest.raises(ValueError, match="task May has missing or infinite values"):
+        conche.offline_solution([Task(np.full((3, 2), np.nan), np.ones(3), name="May")])
+    with pytest.raises(ValueError, match="different numbers of outputs"):
+        conche.offline_solution([tasks[0], Task(np.ones((3, 2)), np.ones((3, 2)))])

@@ -285,7 +285,8 @@ def test_damaged_binary_files_are_named(tmp_path):
 
 
 def test_plan_on_the_command_line(tmp_path):
-    numbers = ["--features", "1024", "--samples", "2048", "--tasks", "16", "--shared", "768", "--noise", "0.01"]
+    options = "--features 1024 --samples 2048 --tasks 16 --shared 768 --noise 0.01"
+    numbers = options.split()
     done = run("plan", *numbers, "--plot", str(tmp_path / "plan.png"))
     assert done.returncode == 0, done.stderr
     assert "Use 8 nodes" in done.stdout

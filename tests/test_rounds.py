@@ -73,6 +73,26 @@ def test_more_rounds_than_needed_do_no_harm():
     assert not zero.coef_.any()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("p", [1, 2, 4])
+def test_rounds_after_convergence_divide_no_noise_by_noise(p, dtype):
+    """Two hundred tiny problems, each with many more rounds than it needs."""
+    tol = 1e-8 if dtype == np.float64 else 2e-3
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((50, p)), rng.standard_normal(50)
+        exact = np.linalg.lstsq(X, y, rcond=None)[0]
+        ridge = np.linalg.solve(X.T @ X + np.eye(p), X.T @ y)
+        Xd, yd = X.astype(dtype), y.astype(dtype)
+        options = dict(n_nodes=min(p, 2), n_rounds=100)
+        cg = conche.CoCoARegressor(acceleration="cg", **options).fit(Xd, yd)
+        memory = conche.ConcheRegressor(damping=1.0, **options).fit(Xd, yd)
+        for model, expected in ((cg, exact), (memory, ridge)):
+            assert np.linalg.norm(model.coef_ - expected) <= tol * np.linalg.norm(expected), seed
+            residual = np.sqrt(np.mean((y - X @ model.coef_) ** 2))
+            assert model.history_[-1]["residual"] == pytest.approx(residual, rel=100 * tol)
+
+
 def test_messages_are_one_vector_each_way_and_five_scalars():
     tasks = conche.gaussian_tasks(2, 30, 24)
     model = conche.ConcheRegressor(n_nodes=4, n_rounds=2, sketch_size=10)

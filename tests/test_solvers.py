@@ -104,6 +104,22 @@ def test_sparse_equals_dense(solver, layout, monkeypatch):
         np.testing.assert_allclose(thin.predict(X), dense.predict(X.toarray()), atol=1e-6)
 
 
+@pytest.mark.parametrize("solver", ["exact", "damped", "memory"])
+def test_sparse_entries_may_be_given_in_parts(solver):
+    rng = np.random.default_rng(0)
+    whole = sparse.random_array((40, 30), density=0.3, rng=rng, format="coo")
+    rows, columns = whole.coords
+    both = (np.concatenate([rows, rows]), np.concatenate([columns, columns]))
+    halves = sparse.coo_array((np.concatenate([whole.data / 2] * 2), both), shape=(40, 30))
+    X = sparse.csr_array(halves)
+    parts = sparse.csr_array((40, 30))
+    parts.data, parts.indices = np.repeat(X.data / 2, 2), np.repeat(X.indices, 2)
+    parts.indptr = 2 * X.indptr
+    y = rng.standard_normal(40)
+    coefs = [conche.CoCoARegressor(n_nodes=3, solver=solver).fit(A, y).coef_ for A in (X, parts)]
+    np.testing.assert_allclose(coefs[1], coefs[0], rtol=1e-10)
+
+
 def test_an_ill_conditioned_sparse_block_says_so(monkeypatch):
     monkeypatch.setattr(factor, "SPARSE_GRAM_SIDE", 0)
     rng = np.random.default_rng(0)

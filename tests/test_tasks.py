@@ -58,7 +58,10 @@ def test_toeplitz_correlation(correlation):
     [
         (dict(n_shared=11), "n_shared=11"),
         (dict(noise_var=-1.0), "noise_var=-1.0"),
-        (dict(n_samples=0), "at least one sample"),
+        (dict(n_samples=0), "n_samples=0: a task needs"),
+        (dict(n_samples=2.5), "n_samples=2.5"),
+        (dict(noise_var=float("nan")), "noise_var=nan"),
+        (dict(n_tasks=2.0), "n_tasks=2.0"),
         (dict(correlation=1.5), "correlation=1.5"),
         (dict(n_samples=[3, 3, 3]), "n_samples has 3 values for n_tasks=2"),
         (dict(n_tasks=0), "n_tasks=0"),
@@ -75,6 +78,8 @@ def test_a_task_must_fit_together():
         conche.Task(np.zeros((4, 2)), np.zeros(5), name="3")
     with pytest.raises(ValueError, match="3 weights for 2 columns"):
         conche.Task(np.zeros((4, 2)), np.zeros(4), weights=np.zeros(3))
+    with pytest.raises(ValueError, match="y must have one value per sample"):
+        conche.Task(np.zeros((4, 2)), 3.0)
 
 
 def test_embedded_digits_are_five_odd_even_tasks():

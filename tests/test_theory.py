@@ -127,10 +127,8 @@ def test_sampled_moments_agree_with_the_closed_form(n, sizes):
     closed = theory.moments(n, sizes)
     sampled = _sampled(n, tuple(sizes), 1, None, 3000, 0)
     d = np.arange(1.0, len(sizes) + 1)
-    for a, b in (
-        (sampled.rho, closed.rho), (sampled.beta, closed.beta), (sampled.spread(d), closed.spread(d)),
-    ):  # fmt: skip
-        np.testing.assert_allclose(a, b, rtol=5 * sampled.stderr)
+    for moment in (lambda m: m.rho, lambda m: m.beta, lambda m: m.spread(d)):
+        np.testing.assert_allclose(moment(sampled), moment(closed), rtol=5 * sampled.stderr)
 
 
 def test_infinite_where_a_block_is_nearly_square():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,6 +38,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise TypeError(f"cannot save a {name}: only {', '.join(CLASSES)}")
     if not hasattr(model, "coef_"):
         raise ValueError(f"this {name} has not learnt anything yet: nothing to save")
+    model._check_stream()  # what is saved must be able to go on
     arrays: dict[str, Array] = {}
     for k, state in enumerate(model._nodes.states()):
         arrays[f"node{k}.weights"] = state.weights
@@ -55,6 +56,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "damping": model.damping_,
         "feature_names": _optional_list(model, "feature_names_in_"),
         "classes": _optional_list(model, "classes_"),
+        "classes_dtype": str(model.classes_.dtype) if hasattr(model, "classes_") else None,
+        "arrays": sorted(arrays),
         "flat_y": getattr(model, "_flat_y", None),
     }
     contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
@@ -66,8 +69,9 @@ def load(path: str | os.PathLike[str]) -> Any:
     described, arrays = _read(Path(path))
     try:
         return _restore(described, arrays)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ModelFileError(f"{path}: incomplete model ({error!r})") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = str(error).splitlines()[0] if str(error) else repr(error)
+        raise ModelFileError(f"{path}: incomplete or damaged model ({reason})") from error
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -82,10 +86,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     if "conche" not in header:
         raise ModelFileError(f"{path}: a safetensors file, but not a Conche model")
     try:
-        described: dict[str, Any] = json.loads(header["conche"])
+        described = json.loads(header["conche"])
     except json.JSONDecodeError as error:
         raise ModelFileError(f"{path}: its description is damaged ({error})") from None
-    if described.get("format", 0) > FORMAT:
+    if not isinstance(described, dict) or not isinstance(described.get("format"), int):
+        raise ModelFileError(f"{path}: its description is damaged")
+    if described["format"] > FORMAT:
         raise ModelFileError(
             f"{path}: written by a newer Conche (format {described['format']}, this one reads "
             f"{FORMAT}): upgrade conche"
@@ -95,7 +101,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
 
 def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> Any:
     if described["class"] not in CLASSES:
-        raise ModelFileError(f"unknown model class {described['class']!r}")
+        raise ValueError(f"unknown class {described['class']!r}")
+    missing = set(described["arrays"]) - set(arrays)
+    if missing:
+        raise ValueError(f"array {min(missing)!r} is missing")
     model = getattr(estimators, described["class"])(**described["parameters"])
     columns = [np.array(c, dtype=np.intp) for c in described["columns"]]
     p = sum(len(c) for c in columns)
@@ -104,16 +113,21 @@ def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> Any:
     if described["feature_names"] is not None:
         model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
     if described["classes"] is not None:
-        model.classes_ = np.array(described["classes"])
+        model.classes_ = np.array(described["classes"], dtype=described["classes_dtype"])
     model._weights_dtype = np.dtype(described["dtype"])
     model.n_tasks_seen_, model.damping_ = described["n_tasks_seen"], described["damping"]
     model.history_ = _history(arrays)
     model._solver = model._make_solver()
+    model._fixed = model._settings()
     states = [_state(k, arrays) for k in range(len(columns))]
+    for count, state in zip(model.partition_.weight_counts(), states, strict=True):
+        if state.weights.ndim != 2 or len(state.weights) != count:
+            raise ValueError("weights do not fit the partition")
     if described["flat_y"] is not None:
         model._flat_y, model._n_outputs = described["flat_y"], states[0].weights.shape[1]
     model._open_network(states)
-    model._set_weights(model._nodes.weights())
+    weights = model.partition_.join([state.weights for state in states])
+    model.__dict__.update(model._shape_weights(weights))
     return model
 
 
@@ -133,8 +147,6 @@ def _jsonable(parameters: dict[str, Any]) -> dict[str, Any]:
     for key, value in parameters.items():
         if key == "partition" and value is not None:
             value = [b if np.ndim(b) == 0 else np.asarray(b).tolist() for b in value]
-        if isinstance(value, np.generic):
-            value = value.item()
         try:
             plain[key] = json.loads(json.dumps(value, default=_number))
         except TypeError:
@@ -146,8 +158,8 @@ def _jsonable(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    if isinstance(value, np.integer):
-        return int(value)
+    if isinstance(value, np.generic):
+        return value.item()
     raise TypeError(value)
 
 
@@ -159,20 +171,15 @@ def _optional_list(model: Any, attribute: str) -> list[Any] | None:
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new one."""
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: no such folder to write {path.name} in")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -32,10 +32,11 @@ class RoundRecord(TypedDict):
 
 
 class Outcome(NamedTuple):
-    """What learning one task leaves behind: its rounds, and what the nodes agreed on."""
+    """What learning one task yields: its rounds, what the nodes agreed on, and all weights."""
 
     history: list[RoundRecord]
     context: Context
+    weights: Array
 
 
 class DivergenceError(ArithmeticError):
@@ -75,6 +76,12 @@ class Progress:
     rz: Array | None = None
     qPq: Array | None = None
     dPq: Array | None = None
+    dPd: Array | None = None
+    done: Array | None = None  # outputs whose residual is down to rounding
+
+    @property
+    def finished(self) -> bool:
+        return self.done is not None and bool(np.all(self.done))
 
 
 Round = Callable[[Objective, Progress, Proposal], Progress]
@@ -96,10 +103,16 @@ def cg_round(objective: Objective, now: Progress, proposal: Proposal) -> Progres
 
     z is the preconditioned residual r = A^T g - P d, seen through A. Polak-Ribiere's momentum with
     restarts covers inexact local solves and, with the line search, losses that are not quadratic.
+    An output is done when its r.z is within rounding of zero; beyond that point a further round
+    would divide noise by noise.
     """
     Az = proposal.image
     zPz, qPz, dPz = np.zeros((3, Az.shape[1])) if proposal.scalars is None else proposal.scalars
     rz = _dot(now.g, Az) - dPz  # r.z
+    dPd = np.zeros_like(rz) if now.dPd is None else now.dPd
+    size = np.sqrt(_dot(now.g, now.g) * _dot(Az, Az)) + np.sqrt(np.maximum(dPd * zPz, 0.0))
+    rounding = 16 * np.sqrt(len(Az)) * float(np.finfo(Az.dtype).eps)
+    done = (rz <= rounding * size) | (False if now.done is None else now.done)
     momentum = np.zeros_like(rz)
     Aq, qPq, dPq = Az, zPz, dPz
     if now.Aq is not None:
@@ -115,9 +128,11 @@ def cg_round(objective: Objective, now: Progress, proposal: Proposal) -> Progres
             momentum = np.where(uphill, 0.0, momentum)
             Aq = np.where(uphill, Az, Aq)
             qPq, dPq = np.where(uphill, zPz, qPq), np.where(uphill, dPz, dPq)
-    step = _line_search(objective, now.v, Aq, qPq, dPq)
+    step = np.where(done, 0.0, _line_search(objective, now.v, Aq, qPq, dPq))
+    momentum = np.where(done, 0.0, momentum)
     v = now.v + step.astype(Aq.dtype) * Aq
-    return Progress(v, objective.descent(v), step, momentum, now.g, Aq, rz, qPq, dPq)
+    dPd = dPd + 2 * step * dPq + step**2 * qPq
+    return Progress(v, objective.descent(v), step, momentum, now.g, Aq, rz, qPq, dPq, dPd, done)
 
 
 def _line_search(objective: Objective, v: Array, Aq: Array, qPq: Array, dPq: Array) -> Array:
@@ -130,22 +145,23 @@ def _line_search(objective: Objective, v: Array, Aq: Array, qPq: Array, dPq: Arr
     def value(a: Array) -> Array:
         return objective.value(v + a * Aq) + a * dPq + 0.5 * a**2 * qPq
 
-    a = np.zeros(v.shape[1])
-    quadratic = objective.loss.name == "squared"
-    best = value(a)
-    for _ in range(1 if quadratic else 25):
+    def newton(a: Array) -> Array:
         here = v + a * Aq
         slope = dPq + a * qPq - _dot(objective.descent(here), Aq)
-        bend = qPq + _dot(objective.curvature(here) * Aq, Aq)
-        move = _ratio(-slope, bend)
-        if quadratic:
-            return move
+        return _ratio(-slope, qPq + _dot(objective.curvature(here) * Aq, Aq))
+
+    a = np.zeros(v.shape[1])
+    if objective.loss.name == "squared":
+        return newton(a)
+    best = value(a)
+    for _ in range(25):
+        move = newton(a)
         for _ in range(30):
-            trial = value(a + move)
-            move = np.where(trial <= best, move, move / 2)
-            if np.all(trial <= best):
+            worse = value(a + move) > best
+            if not np.any(worse):
                 break
-        move = np.where(trial <= best, move, 0.0)
+            move = np.where(worse, move / 2, move)
+        move = np.where(worse, 0.0, move)
         a = a + move
         best = value(a)
         if np.all(np.abs(move) <= 1e-10 * np.abs(a)):
@@ -166,8 +182,10 @@ def learn(
 ) -> Outcome:
     """One task: warm-started from the nodes' weights, ``n_rounds`` rounds at most.
 
-    ``tol`` ends the rounds once one of them moves the predictions by no more than ``tol`` times
-    the size of the residual that the task began with.
+    The nodes keep their old state until ``network.commit()``. Conjugate-gradient rounds end by
+    themselves when the residual is down to rounding; ``tol`` ends any rounds once one of them
+    moves the predictions by no more than ``tol`` times the size of the residual that the task
+    began with.
     """
     advance = cg_round if acceleration == "cg" else plain_round(context.n_nodes)
     opening = network.begin(X)
@@ -191,17 +209,12 @@ def learn(
         moved = float(np.linalg.norm(after.v - now.v))
         now = after
         seconds = time.perf_counter() - clock
-        record = _record(objective, now, context, i + 1, acceleration, seconds)
-        if not np.isfinite(record["residual"]):
-            raise DivergenceError(
-                f"task {context.task + 1}: the estimate overflowed in round {i + 1}; scale the "
-                f"features, or use solver='damped' or 'memory'"
-            )
-        history.append(record)
-        if tol is not None and moved <= tol * started:
+        scalars = 0 if acceleration is None else 2 if proposal.scalars is None else 5
+        history.append(_record(objective, now, context, i + 1, scalars, seconds))
+        if now.finished or (tol is not None and moved <= tol * started):
             break
-    network.end(_past_curvature(objective, now.v))
-    return Outcome(history, context)
+    weights = network.end(_past_curvature(objective, now.v))
+    return Outcome(history, context, weights)
 
 
 def _record(
@@ -209,19 +222,23 @@ def _record(
     now: Progress,
     context: Context,
     number: int,
-    acceleration: str | None,
+    scalars: int,
     seconds: float,
 ) -> RoundRecord:
-    n = objective.n
-    outputs = now.v.shape[1]
+    n, outputs = objective.n, now.v.shape[1]
+    residual = float(np.sqrt(np.mean(np.square(now.g[:n], dtype=np.float64))))
+    if not np.isfinite(residual):
+        raise DivergenceError(
+            f"task {context.task + 1}: the estimate overflowed in round {number}; scale features "
+            f"and targets to about one; solver='damped' and 'memory' are steadier than 'exact'"
+        )
     vectors = 2 * now.v.size * now.v.itemsize
-    scalars = 5 * outputs * 8 if acceleration else 0
     return RoundRecord(
         task=context.task + 1,
         round=number,
-        residual=float(np.sqrt(np.mean(now.g[:n] ** 2))),
+        residual=residual,
         loss=float(np.sum(objective.loss.value(now.v[:n], objective.y)) / n),
-        bytes=context.n_nodes * (vectors + scalars),
+        bytes=context.n_nodes * (vectors + 8 * outputs * scalars),
         seconds=seconds,
     )
 

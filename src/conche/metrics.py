@@ -49,7 +49,8 @@ def training_error(coef: Any, tasks: Sequence[Task]) -> float:
                 f"coef is for {coef.shape[-1]} columns, but task {task.name or t} has "
                 f"{task.n_features}"
             )
-        errors.append(np.sum((task.X @ coef.T - task.y) ** 2) / (2 * task.n_samples))
+        off = _matched(np.asarray(task.X @ coef.T), task) - task.y
+        errors.append(np.sum(off**2) / (2 * task.n_samples))
     return float(np.mean(errors))
 
 
@@ -121,10 +122,17 @@ def error_matrix(
 
 def task_error(model: Any, task: Task) -> float:
     """The error rate of a classifier, the mean squared error of a regressor."""
-    predicted = model.predict(task.X)
+    predicted = _matched(np.asarray(model.predict(task.X)), task)
     if is_classifier(model):
         return float(np.mean(predicted != task.y))
     return float(np.mean((predicted - task.y) ** 2))
+
+
+def _matched(predicted: Array, task: Task) -> Array:
+    """Predictions in the shape of y, so that a column never meets a row."""
+    if predicted.size != task.y.size:
+        raise ValueError(f"{task}: y has shape {task.y.shape}, predictions {predicted.shape}")
+    return predicted.reshape(task.y.shape)
 
 
 def _some(tasks: Sequence[Task]) -> Sequence[Task]:

@@ -30,36 +30,53 @@ def offline_solution(tasks: Sequence[Task], damping: float = 0.0) -> Array:
     widths = {task.n_features for task in tasks}
     if len(widths) > 1:
         raise ValueError(f"tasks have different numbers of columns: {sorted(widths)}")
-    if damping < 0:
-        raise ValueError(f"damping={damping} must not be negative")
-    flat = np.ndim(tasks[0].y) == 1
-    targets = [np.asarray(t.y, dtype=float).reshape(t.n_samples, -1) for t in tasks]
+    if not 0 <= damping < np.inf:
+        raise ValueError(f"damping={damping} must not be negative or infinite")
+    kinds = {t.y.shape[1:] for t in tasks}
+    if len(kinds) > 1:
+        raise ValueError("tasks have different numbers of outputs")
+    for number, task in enumerate(tasks, start=1):
+        _check_finite(task, number)
+    Xs = [t.X if sparse.issparse(t.X) else np.asarray(t.X) for t in tasks]
+    ys = [np.asarray(t.y, dtype=np.float64).reshape(t.n_samples, -1) for t in tasks]
     n, p = sum(t.n_samples for t in tasks), tasks[0].n_features
     weights = None
     if min(n, p) <= LARGEST_GRAM:
-        weights = _by_gram([t.X for t in tasks], targets, damping, wide=p > n)
-    if weights is None and n >= p and not any(sparse.issparse(t.X) for t in tasks):
-        weights = _by_triangle([t.X for t in tasks], targets, damping)
+        weights = _by_gram(Xs, ys, damping, wide=p > n)
+    if weights is None and n >= p and not any(sparse.issparse(X) for X in Xs):
+        weights = _by_triangle(Xs, ys, damping)
     if weights is None:
-        weights = _by_iteration([t.X for t in tasks], targets, damping)
-    return weights[:, 0] if flat else weights.T
+        weights = _by_iteration(Xs, ys, damping)
+    return weights[:, 0] if kinds == {()} else weights.T
 
 
-def _by_gram(Xs: list[Any], ys: list[Array], damping: float, wide: bool) -> Array | None:
+def _check_finite(task: Task, number: int) -> None:
+    X = task.X.data if sparse.issparse(task.X) else np.asarray(task.X)
+    for values in (X, task.y):
+        if not (np.isfinite(np.sum(values)) or np.all(np.isfinite(values))):
+            raise ValueError(f"task {task.name or number} has missing or infinite values")
+
+
+def _double(X: Any) -> Any:
+    """In double precision, one task at a time; no copy where it already is."""
+    return X.astype(np.float64, copy=False)
+
+
+def _by_gram(Xs: Sequence[Any], ys: Sequence[Array], damping: float, wide: bool) -> Array | None:
     if wide:
         return _by_sample_gram(Xs, ys, damping)
-    G = np.asarray(sum(gram(X, wide=False) for X in Xs), dtype=float)
+    G = np.asarray(sum(gram(_double(X), wide=False) for X in Xs))
     factor = Cholesky.of(G, damping)
     return None if factor is None else factor.solve(_sum_back(Xs, ys))
 
 
-def _by_sample_gram(Xs: list[Any], ys: list[Array], damping: float) -> Array | None:
+def _by_sample_gram(Xs: Sequence[Any], ys: Sequence[Array], damping: float) -> Array | None:
     """w = sum_t A_t^T u_t with (A A^T + damping I) u = y."""
     edges = np.cumsum([0, *(X.shape[0] for X in Xs)])
     G = np.empty((edges[-1], edges[-1]))
     for i, A in enumerate(Xs):
         for j, B in enumerate(Xs[: i + 1]):
-            product = as_dense(A @ B.T)
+            product = as_dense(_double(A) @ _double(B).T)
             G[edges[i] : edges[i + 1], edges[j] : edges[j + 1]] = product
             G[edges[j] : edges[j + 1], edges[i] : edges[i + 1]] = product.T
     factor = Cholesky.of(G, damping)
@@ -69,15 +86,15 @@ def _by_sample_gram(Xs: list[Any], ys: list[Array], damping: float) -> Array | N
     return _sum_back(Xs, np.split(u, edges[1:-1]))
 
 
-def _sum_back(Xs: list[Any], us: list[Array]) -> Array:
+def _sum_back(Xs: Sequence[Any], us: Sequence[Array]) -> Array:
     """sum_t A_t^T u_t."""
     total = np.zeros((Xs[0].shape[1], us[0].shape[1]))
     for X, u in zip(Xs, us, strict=True):
-        total += X.T @ u
+        total += _double(X).T @ u
     return total
 
 
-def _by_triangle(Xs: list[Any], ys: list[Array], damping: float) -> Array:
+def _by_triangle(Xs: Sequence[Any], ys: Sequence[Array], damping: float) -> Array:
     """QR of [R; A_t] task by task: accurate, and never larger than one task and one triangle."""
     p = Xs[0].shape[1]
     R = np.sqrt(damping) * np.eye(p)
@@ -90,7 +107,7 @@ def _by_triangle(Xs: list[Any], ys: list[Array], damping: float) -> Array:
     return np.asarray(weights)
 
 
-def _by_iteration(Xs: list[Any], ys: list[Array], damping: float) -> Array:
+def _by_iteration(Xs: Sequence[Any], ys: Sequence[Array], damping: float) -> Array:
     """LSMR over the tasks: it tends to the minimum-norm solution and copies nothing."""
     edges = np.cumsum([0, *(X.shape[0] for X in Xs)])
     shape = (int(edges[-1]), Xs[0].shape[1])

@@ -49,13 +49,16 @@ class Partition:
         """From a number of nodes, from sizes ``[5, 12, 9]``, or from lists of column indices."""
         if isinstance(partition, Partition):
             partition = list(partition)
+        elif partition is not None and not hasattr(partition, "__len__"):
+            raise ValueError(f"partition={partition!r} must list block sizes, or columns per block")
+        if n_nodes is not None:
+            n_nodes = _count("n_nodes", n_nodes)
         if partition is None:
-            nodes = _count("n_nodes", 1 if n_nodes is None else n_nodes)
-            return cls.even(n_features, nodes, intercept)
+            return cls.even(n_features, n_nodes or 1, intercept)
         blocks = list(partition)
         if n_nodes is not None and n_nodes != len(blocks):
             raise ValueError(f"n_nodes={n_nodes} but the partition has {len(blocks)} blocks")
-        if all(np.ndim(b) == 0 for b in blocks):
+        if not any(hasattr(b, "__len__") for b in blocks):
             return cls(_from_sizes(blocks, n_features), n_features, intercept)
         return cls([_indices(b, k) for k, b in enumerate(blocks)], n_features, intercept)
 
@@ -65,6 +68,16 @@ class Partition:
     def __iter__(self) -> Iterator[NDArray[np.intp]]:
         every = np.arange(self.n_features)
         return (every[c] for c in self._columns)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Partition)
+            and (self.n_features, self.intercept) == (other.n_features, other.intercept)
+            and self.sizes == other.sizes
+            and all(np.array_equal(a, b) for a, b in zip(self, other, strict=True))
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # compared by value
 
     def __repr__(self) -> str:
         return f"Partition({len(self)} nodes, sizes {min(self.sizes)} to {max(self.sizes)})"
@@ -77,11 +90,14 @@ class Partition:
         """Each node's block of X. Contiguous blocks of a dense X are views, not copies."""
         if sparse.issparse(X):
             X = X.tocsc()
+            if not X.has_canonical_format:
+                X = X.copy()
+                X.sum_duplicates()
         blocks = [X[:, c] for c in self._columns]
         if self.intercept:
             ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-            stack = sparse.hstack if sparse.issparse(X) else np.hstack
-            blocks[0] = stack([blocks[0], ones])
+            both = [blocks[0], ones]
+            blocks[0] = sparse.hstack(both, "csc") if sparse.issparse(X) else np.hstack(both)
         return blocks
 
     def join(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -106,7 +122,10 @@ def _from_sizes(sizes: Sequence[Any], n_features: int) -> list[NDArray[np.intp]]
 
 
 def _indices(block: Any, k: int) -> NDArray[np.intp]:
-    array = np.asarray(block)
+    try:
+        array = np.asarray(block)
+    except ValueError:  # lists of different lengths
+        array = np.array(None)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise ValueError(f"partition: block {k} must be a list of column indices, got {block!r}")
     return array.astype(np.intp)

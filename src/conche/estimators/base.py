@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -35,6 +35,8 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     history_: list[RoundRecord]
     n_tasks_seen_: int
     damping_: float
+    coef_: Array
+    intercept_: Any
 
     def __init__(
         self,
@@ -66,54 +68,85 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
     def _validate(self, X: Any, y: Any, reset: bool, **checks: Any) -> tuple[Any, Any]:
         dtype = [np.float64, np.float32] if reset else self._weights_dtype
-        return validate_data(
-            self, X, y, reset=reset, dtype=dtype, accept_sparse=["csr", "csc"], **checks
-        )
+        try:
+            return validate_data(
+                self, X, y, reset=reset, dtype=dtype, accept_sparse=["csr", "csc"], **checks
+            )
+        except ValueError as error:
+            if not str(error).startswith("Input X contains"):
+                raise
+            raise ValueError(f"{str(error).splitlines()[0]} {_first_bad(X)}".strip()) from None
 
     def _learn_task(self, X: Any, Y: Array, loss: Loss, reset: bool) -> None:
         """Learn one task from targets Y (n_samples x n_outputs); nothing changes if it fails."""
         self._check_parameters()
+        before = None
         if reset:
+            if hasattr(self, "coef_"):  # a network object may be the one that fit starts over with
+                before = (self._nodes, self._solver, self.partition_, self._nodes.states())
             self._start(X, Y.shape[1])
-        elif (solver := self._make_solver()) != self._solver:
-            raise ValueError(
-                f"the stream was begun with {self._solver} and cannot go on with {solver}; "
-                f"call fit to start over"
-            )
-        K = len(self.partition_)
+        else:
+            self._check_stream()
         self._warn_if_nearly_square(X.shape[0])
-        context = Context(self.n_tasks_seen_, K, X.shape[0], loss.smoothness, damping=self.damping_)
+        context = Context(
+            task=self.n_tasks_seen_,
+            n_nodes=len(self.partition_),
+            n_samples=X.shape[0],
+            smoothness=loss.smoothness,
+            damping=self.damping_,
+        )
         try:
             done = learn(
                 self._nodes, X, np.asarray(Y, dtype=X.dtype), loss, self._solver, context,
                 self.n_rounds, self.acceleration, self.tol,
             )  # fmt: skip
+            learnt = {
+                "history_": [*self.history_, *done.history],
+                "damping_": done.context.damping,
+                "n_tasks_seen_": self.n_tasks_seen_ + 1,
+                **self._shape_weights(done.weights),
+            }
         except BaseException:
             self._nodes.abandon()
+            if before is not None and before[0] is self._nodes:
+                self._nodes.start(*before[1:])
             raise
-        self.history_.extend(done.history)
-        self.damping_ = done.context.damping
-        self.n_tasks_seen_ += 1
-        self._set_weights(self._nodes.weights())
+        self._nodes.commit()
+        self.__dict__.update(learnt)
 
     def _start(self, X: Any, n_outputs: int) -> None:
         """Fresh nodes with zero weights."""
-        self.partition_ = Partition.make(
-            X.shape[1], self.n_nodes, self.partition, self.fit_intercept
-        )
+        self.partition_ = self._make_partition(X.shape[1])
         self._solver = self._make_solver()
+        self._fixed = self._settings()
         self._weights_dtype = X.dtype
         self.history_, self.n_tasks_seen_, self.damping_ = [], 0, 0.0
         counts = self.partition_.weight_counts()
         self._open_network([State(np.zeros((c, n_outputs), X.dtype)) for c in counts])
 
+    def _settings(self) -> tuple[Any, ...]:
+        """What a stream is begun with and cannot go on without."""
+        partition = self._make_partition(self.partition_.n_features)
+        return partition, self._make_solver(), getattr(self, "loss", None), self.network
+
+    def _check_stream(self) -> None:
+        names = ("partition", "solver", "loss", "network")
+        for name, old, new in zip(names, self._fixed, self._settings(), strict=True):
+            if old is not new and old != new:
+                raise ValueError(
+                    f"the {name} of a stream cannot change from {old} to {new}; fit starts over"
+                )
+
+    def _make_partition(self, n_features: int) -> Partition:
+        return Partition.make(n_features, self.n_nodes, self.partition, self.fit_intercept)
+
     def _open_network(self, states: list[State]) -> None:
         if self.network == "local":
             self._nodes: Network = LocalNetwork()
-        elif isinstance(self.network, str):
+        elif not hasattr(self.network, "propose"):
             raise ValueError(f"network={self.network!r} must be 'local' or a Network object")
         else:
-            self._nodes = self.network
+            self._nodes = cast(Network, self.network)
         self._nodes.start(self._solver, self.partition_, states)
 
     def _make_solver(self) -> Solver:
@@ -122,12 +155,13 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         if self.solver == "exact":
             return Exact()
         if self.solver == "damped":
-            return Damped(self.damping)
+            return Damped(None if self.damping is None else float(self.damping))
         if self.solver == "memory":
             size = self.sketch_size
             if size is None:
                 size = default_sketch_size(self.partition_.n_features, len(self.partition_))
-            return Curvature(size, self.damping, self.discount, self.seed)
+            damping = None if self.damping is None else float(self.damping)
+            return Curvature(int(size), damping, float(self.discount), int(self.seed))
         raise ValueError(f"solver={self.solver!r} must be one of {SOLVERS} or a Solver object")
 
     def _check_parameters(self) -> None:
@@ -135,11 +169,13 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         _check("discount", self.discount, Real, low=0, high=1)
         _check("seed", self.seed, Integral, low=0)
         if self.damping is not None:
-            _check("damping", self.damping, Real, low=0)
+            _check("damping", self.damping, Real, low=0, high=np.finfo(float).max)
         if self.sketch_size is not None:
             _check("sketch_size", self.sketch_size, Integral, low=0)
         if self.tol is not None:
             _check("tol", self.tol, Real, low=0)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False")
         if self.acceleration not in (None, "cg"):
             raise ValueError(f"acceleration={self.acceleration!r} must be None or 'cg'")
 
@@ -156,14 +192,14 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 f"nearly square blocks have an unbounded expected error under solver='exact'; use "
                 f"another number of nodes, or solver='damped' or 'memory'",
                 NearSquareWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
-    def _set_weights(self, weights: Array) -> None:
+    def _shape_weights(self, weights: Array) -> dict[str, Any]:
         """From n_features (+ 1) x n_outputs to coef_ and intercept_."""
         p = self.partition_.n_features
-        self.coef_ = np.ascontiguousarray(weights[:p].T)
-        self.intercept_: Any = weights[p] if self.fit_intercept else 0.0
+        intercept = weights[p] if self.fit_intercept else 0.0
+        return {"coef_": np.ascontiguousarray(weights[:p].T), "intercept_": intercept}
 
     def _decide(self, X: Any) -> Array:
         check_is_fitted(self, "coef_")
@@ -193,3 +229,12 @@ def _check(name: str, value: Any, kind: Any, low: float, high: float = np.inf) -
         what = "a whole number" if kind is Integral else "a number"
         upto = f" and at most {high}" if np.isfinite(high) else ""
         raise ValueError(f"{name}={value!r} must be {what} of at least {low}{upto}")
+
+
+def _first_bad(X: Any) -> str:
+    """Where the first missing or infinite entry of a dense X is, counted from 0."""
+    try:
+        bad = np.argwhere(~np.isfinite(np.asarray(X, dtype=np.float64)))
+    except (TypeError, ValueError):
+        return ""
+    return f"(first at row {bad[0][0]}, column {bad[0][1]})" if len(bad) else ""

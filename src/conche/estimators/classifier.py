@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
@@ -81,8 +81,8 @@ network, fit_intercept, seed : as in `CoCoARegressor`.
             unseen = np.setdiff1d(y, self.classes_)
             if len(unseen):
                 raise ValueError(
-                    f"label {unseen[0]} was never seen: the stream's classes are "
-                    f"{', '.join(map(str, self.classes_))}"
+                    f"label {unseen.tolist()[0]!r} was never seen: the stream's classes are "
+                    f"{self.classes_.tolist()}"
                 )
             self._learn_task(X, self._encode(y, X.dtype), loss, reset)
         return self
@@ -103,10 +103,10 @@ network, fit_intercept, seed : as in `CoCoARegressor`.
     @available_if(lambda self: self.loss == "logistic")
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities; for the logistic loss only."""
-        p = expit(self._decide(X))
-        if p.shape[1] == 1:
-            return np.hstack([1 - p, p])
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        scores = self._decide(X)
+        if scores.shape[1] == 1:
+            return np.hstack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(log_expit(scores), axis=1))  # expit, normalised over the classes
 
 
 class ConcheClassifier(CoCoAClassifier):

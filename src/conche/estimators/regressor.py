@@ -71,11 +71,12 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
             self._learn_task(X, Y, get_loss("squared"), reset)
         return self
 
-    def _set_weights(self, weights: Array) -> None:
-        super()._set_weights(weights)
+    def _shape_weights(self, weights: Array) -> dict[str, Any]:
+        shaped = super()._shape_weights(weights)
         if self._flat_y:
-            self.coef_ = self.coef_[0]
-            self.intercept_ = float(self.intercept_[0]) if self.fit_intercept else 0.0
+            shaped["coef_"] = shaped["coef_"][0]
+            shaped["intercept_"] = float(weights[-1, 0]) if self.fit_intercept else 0.0
+        return shaped
 
     def predict(self, X: Any) -> Array:
         return self._decide(X)

@@ -27,15 +27,20 @@ class Network(Protocol):
 
     def accept(self, step: Array, momentum: Array) -> None: ...
 
-    def end(self, curvature: Array | None = None) -> None: ...
+    def end(self, curvature: Array | None = None) -> Array:
+        """Finish the task on every node without yet letting go of the old state.
+
+        Returns all weights as they will be, in the order of the columns (n_features x n_outputs,
+        the intercept last).
+        """
+
+    def commit(self) -> None:
+        """Make what ``end`` prepared the nodes' state."""
 
     def abandon(self) -> None:
         """Give up the task under way; every node stays as it was before it."""
 
     def states(self) -> list[State]:
         """Every node's weights and memory, for saving."""
-
-    def weights(self) -> Array:
-        """All weights, in the order of the columns: n_features x n_outputs."""
 
     def close(self) -> None: ...

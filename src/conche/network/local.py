@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -32,11 +33,14 @@ class LocalNetwork:
     """
 
     def __init__(self, n_threads: int | None = None):
+        if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
+            raise ValueError(f"n_threads={n_threads!r} must be a whole number of at least 1")
         self.n_threads = n_threads
 
     def start(self, solver: Solver, partition: Partition, states: Sequence[State]) -> None:
         self.partition = partition
         self.nodes = [Node(solver, state) for state in states]
+        self._ended: list[State] = []
         self._entries = 0
 
     def begin(self, X: Any) -> Opening:
@@ -59,20 +63,22 @@ class LocalNetwork:
         for node in self.nodes:
             node.accept(step, momentum)
 
-    def end(self, curvature: Array | None = None) -> None:
-        states = self._each(lambda k, node: node.end(curvature), heavy=True)
-        for node, state in zip(self.nodes, states, strict=True):
+    def end(self, curvature: Array | None = None) -> Array:
+        self._ended = self._each(lambda k, node: node.end(curvature), heavy=True)
+        return self.partition.join([state.weights for state in self._ended])
+
+    def commit(self) -> None:
+        for node, state in zip(self.nodes, self._ended, strict=True):
             node.install(state)
+        self._ended = []
 
     def abandon(self) -> None:
+        self._ended = []
         for node in self.nodes:
             node.forget_task()
 
     def states(self) -> list[State]:
         return [node.state for node in self.nodes]
-
-    def weights(self) -> Array:
-        return self.partition.join([node.state.weights for node in self.nodes])
 
     def close(self) -> None:
         self.abandon()
@@ -84,7 +90,7 @@ class LocalNetwork:
             return [call(k, node) for k, node in enumerate(self.nodes)]
         # Contiguous shares, so that a thousand small nodes cost one hand-over a thread.
         shares = np.array_split(np.arange(len(self.nodes)), threads)
-        with _one_blas_thread():
+        with _one_at_a_time, _one_blas_thread():
             run = _pool(threads).map(lambda s: [call(int(k), self.nodes[k]) for k in s], shares)
             return [answer for share in run for answer in share]
 
@@ -101,9 +107,19 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="conche-node")
 
 
-# A forked child has the pool but none of its threads.
+# BLAS's thread count is the whole process's: fits in different threads must not both set it.
+_one_at_a_time = threading.Lock()
+
+
+def _after_fork() -> None:
+    """A forked child has the pool but none of its threads, and perhaps a lock that nobody holds."""
+    global _one_at_a_time
+    _pool.cache_clear()
+    _one_at_a_time = threading.Lock()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @cache

@@ -130,6 +130,44 @@ def by_columns(block: Block) -> Block:
     return copy
 
 
+@dataclass(frozen=True)
+class Spread:
+    """How far columns vary: count of samples, mean and sum of squared deviations per column.
+
+    Deviations and not squares, so that neither the unit nor the origin of a column matters.
+    """
+
+    count: int
+    mean: Array
+    deviations: Array
+
+    @classmethod
+    def of(cls, block: Block) -> Spread:
+        n = block.shape[0]
+        if sparse.issparse(block):
+            mean = np.asarray(block.mean(axis=0), dtype=np.float64).ravel()
+            squares = np.asarray(block.multiply(block).sum(axis=0), dtype=np.float64).ravel()
+            return cls(n, mean, np.maximum(squares - n * mean**2, 0.0))
+        mean = block.mean(axis=0, dtype=np.float64)
+        centred = block - mean.astype(block.dtype)
+        return cls(n, mean, np.einsum("ij,ij->j", centred, centred).astype(np.float64))
+
+    def joined(self, other: Spread) -> Spread:
+        """Of both samples together."""
+        n = self.count + other.count
+        gap = other.mean - self.mean
+        mean = self.mean + gap * other.count / n
+        between = gap**2 * (self.count * other.count / n)
+        return Spread(n, mean, self.deviations + other.deviations + between)
+
+    @property
+    def variances(self) -> Array:
+        """Per column; the mean square where a column does not vary (or there is one sample)."""
+        squares = self.mean**2
+        varies = self.deviations > 1e-20 * self.count * squares
+        return np.where(varies, self.deviations / self.count, squares)
+
+
 def squared_norm(block: Block) -> float:
     """The squared Frobenius norm, without a copy of the block."""
     if sparse.issparse(block):

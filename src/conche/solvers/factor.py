@@ -37,8 +37,9 @@ def factorise(block: Block, ridge: float = 0.0, scale: float = 1.0) -> Subproble
     if n >= p:
         block = by_columns(block)
     if not is_sparse or min(n, p) <= SPARSE_GRAM_SIDE:
-        G = gram(block, wide=p > n)
-        factor = Cholesky.of(G, ridge)
+        with np.errstate(over="ignore", invalid="ignore"):  # Cholesky.of refuses what overflowed
+            G = gram(block, wide=p > n)
+            factor = Cholesky.of(G, ridge)
         if factor is not None:
             return Wide(block, G, factor, scale) if p > n else Tall(block, factor, scale)
     return Iterative(block, ridge, scale) if is_sparse else Spectral(block, ridge, scale)
@@ -57,11 +58,14 @@ class Cholesky:
         M = np.array(G, order="F")
         M.flat[:: len(M) + 1] += ridge
         one_norm = np.abs(M).sum(axis=0).max(initial=0.0)
+        precise = np.finfo(G.dtype)
+        if not precise.tiny / precise.eps < one_norm < np.inf:  # squares over- or underflowed
+            return None
         L, info = potrf(M, lower=1, overwrite_a=1, clean=0)
         if info != 0:
             return None
         rcond, _ = pocon(L, one_norm, uplo="L")
-        limit = np.finfo(G.dtype).eps ** 0.375 if worst is None else worst
+        limit = precise.eps**0.375 if worst is None else worst
         return cls(L) if rcond >= limit else None
 
     def solve(self, b: Array) -> Array:
@@ -112,7 +116,7 @@ class Spectral(Subproblem):
         cut = max(block.shape) * np.finfo(s.dtype).eps * s.max(initial=0.0)
         rank = int(np.sum(s > cut))
         self.U, self.s, self.Vt = U[:, :rank], s[:rank, None], Vt[:rank]
-        self.filter = scale * self.s / (self.s**2 + ridge)
+        self.filter = scale / (self.s + ridge / self.s)  # s / (s^2 + ridge), without squaring s
         self.size = rank
 
     def solve(self, g: Array, d: Array) -> Array:
@@ -137,7 +141,8 @@ class Iterative(Subproblem):
         return self.scale * np.column_stack(columns).astype(g.dtype, copy=False)
 
     def _solve_one(self, g: Array) -> Array:
-        tol = 100 * np.finfo(g.dtype).eps
+        g = g.astype(np.float64)
+        tol = 100 * np.finfo(np.float64).eps
         limit = 10 * min(self.block.shape) + 100
         damp = float(np.sqrt(self.ridge))
         z, stop, *_ = lsmr(self.block, g, damp=damp, atol=tol, btol=tol, conlim=0, maxiter=limit)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from .base import (
     Array,
@@ -13,6 +12,7 @@ from .base import (
     Context,
     Memory,
     Solver,
+    Spread,
     Subproblem,
     as_dense,
     gram,
@@ -24,7 +24,7 @@ from .sketch import cross_norm, probes, shrinkage, sketch_matrix
 
 ONE_NODE_EXACT = 4096
 SKETCH_ROWS = (256, 600)  # at least, at most
-TRUST = 10  # the first task's samples that make a column's own scale count as much as the average
+TRUST = 10  # samples that make a column's own scale count as much as the average
 LEAST_DAMPING = 1e-12  # relative: what damping=0 means
 
 
@@ -47,8 +47,8 @@ class Curvature(Solver):
 
     ``damping`` is the ridge lambda that the stream starts with, so that one node is recursive
     least squares: the minimiser of sum_t |y_t - A_t w|^2 + lambda |w|^2 after every task. None
-    gives every column its own lambda_j, its mean square in the first task, so that the unit a
-    column is measured in does not matter (see `column_ridge`).
+    gives every column its own lambda_j, its variance over the first ten samples or more, so that
+    the unit and the origin a column is measured with do not matter (see `column_ridge`).
     """
 
     sketch_size: int
@@ -60,33 +60,36 @@ class Curvature(Solver):
         return self.sketch_size if task else 0
 
     def report(self, block: Block, memory: Memory) -> Array:
-        """Scale (first task), traces, and the probed sketch: all that shrinkage needs."""
-        trace = float(memory["trace"][0]) if memory else 0.0
-        energy = 0.0 if "ridge" in memory else squared_norm(block)
-        numbers = [energy, float(np.prod(block.shape)), trace, trace**2, 0.0]
+        """Scale (until it is settled), traces, and the probed sketch: what all must agree on."""
+        trace = memory["trace"][0] if memory else 0.0
+        numbers = np.array([0.0, block.shape[1], trace, trace**2, 0.0])
+        if "ridge" not in memory:
+            numbers[0] = self._spread(block, memory).variances.sum()
         if "sketch" not in memory:
-            return np.array(numbers)
+            return numbers
         sketch = memory["sketch"]
         x = probes(self.seed, len(sketch)).astype(sketch.dtype)
         Mx = np.asarray(sketch @ (sketch.T @ x), dtype=np.float64)
-        numbers[4] = float(np.sum(Mx**2))
+        numbers[4] = np.sum(Mx**2)
         return np.concatenate([numbers, Mx.ravel()])
 
     def agree(self, report: Array, context: Context) -> Context:
-        energy, entries, trace, traces_squared, own = report[:5].tolist()
+        if not np.all(np.isfinite(report)):
+            raise ValueError("the features are too large: their squares overflow; scale them")
+        variances, columns, trace, traces_squared, own = report[:5]
         damping = context.damping
-        if damping == 0:  # not yet known: this is the first task with anything in it
-            scale = energy / entries
+        if variances > 0:  # not settled before this task
+            scale = variances / columns
             damping = scale if self.damping is None else max(self.damping, LEAST_DAMPING * scale)
         theta = 1.0
         if len(report) > 5 and context.n_nodes > 1:
             observed = cross_norm(report[5:], own)
             theta = shrinkage(observed, trace**2 - traces_squared, self.sketch_size)
-        return replace(context, damping=damping, shrinkage=theta)
+        return replace(context, damping=float(damping), shrinkage=float(theta))
 
     def prepare(self, block: Block, memory: Memory, context: Context) -> Subproblem:
         n, p = block.shape
-        ridge = memory["ridge"] if "ridge" in memory else self._first_ridge(block, context)
+        ridge = memory["ridge"] if "ridge" in memory else self._new_ridge(block, memory, context)
         sketch = memory.get("sketch")
         rows = n + (0 if sketch is None else len(sketch))
         if self._is_wide(p) and p > rows:
@@ -104,11 +107,9 @@ class Curvature(Solver):
         n, p = block.shape
         kept = float(self.discount)
         rows = block if curvature is None else scale_rows(block, np.sqrt(curvature))
-        trace = squared_norm(rows) + kept * (float(memory["trace"][0]) if memory else 0.0)
+        trace = squared_norm(rows) + kept * (memory["trace"][0] if memory else 0.0)
         new: dict[str, Array] = {"trace": np.array([trace])}
-        if context.damping > 0:
-            assert isinstance(sub, TallPast | WidePast)
-            new["ridge"] = sub.ridge[:, 0]
+        new |= self._settle(block, memory, context, sub)
         if not self._is_wide(p):
             if isinstance(sub, TallPast) and curvature is None:
                 H = sub.gram
@@ -122,27 +123,46 @@ class Curvature(Solver):
             new["sketch"] = SA + kept**0.5 * memory["sketch"] if memory else SA
         return new
 
-    def _first_ridge(self, block: Block, context: Context) -> Array:
+    def _new_ridge(self, block: Block, memory: Memory, context: Context) -> Array:
         if self.damping is None and context.damping > 0:
-            ridge = column_ridge(block, context.damping)
+            ridge = column_ridge(self._spread(block, memory), context.damping)
         else:  # given; or all nodes' blocks are zero, and any ridge serves
             ridge = np.full(block.shape[1], context.damping or 1.0)
-        return ridge.astype(block.dtype)
+        return np.maximum(ridge, np.finfo(block.dtype).tiny).astype(block.dtype)
+
+    def _settle(
+        self, block: Block, memory: Memory, context: Context, sub: Subproblem
+    ) -> dict[str, Array]:
+        """The ridge, once it is given or ten samples have shown the columns' scale; else those."""
+        seen = None if "ridge" in memory else self._spread(block, memory)
+        given = self.damping is not None and context.damping > 0
+        if seen is None or given or (seen.count >= TRUST and context.damping > 0):
+            assert isinstance(sub, TallPast | WidePast)
+            return {"ridge": sub.ridge[:, 0]}
+        count = np.full_like(seen.mean, seen.count)
+        return {"seen": np.array([count, seen.mean, seen.deviations])}
+
+    @staticmethod
+    def _spread(block: Block, memory: Memory) -> Spread:
+        """Of this task's columns and those of the tasks before, as long as the scale is open."""
+        now = Spread.of(block)
+        if "seen" not in memory:
+            return now
+        count, mean, deviations = memory["seen"]
+        return Spread(int(count[0]), mean, deviations).joined(now)
 
     def _is_wide(self, p: int) -> bool:
         """Whether H_k would outgrow the sketch; without a sketch there is nothing but H_k."""
         return 0 < self.sketch_size < p
 
 
-def column_ridge(block: Block, scale: float) -> Array:
-    """lambda_j: each column's mean square, drawn to the overall one where samples are few.
+def column_ridge(seen: Spread, scale: float) -> Array:
+    """lambda_j: each column's variance, drawn to the mean one where samples are few.
 
     A geometric mean with weights n : 10. One sample says little of a column's scale, and a ridge
     proportional to its square would give the smallest entries the largest weights. Columns that
     are still zero take the overall scale.
     """
-    n = block.shape[0]
-    square = block.multiply(block) if sparse.issparse(block) else block * block
-    own = np.asarray(square.sum(axis=0), dtype=np.float64).ravel() / n
-    own = np.where(own > 0, own, scale)
+    own = np.where(seen.variances > 0, seen.variances, scale)
+    n = seen.count
     return np.asarray(np.exp((n * np.log(own) + TRUST * np.log(scale)) / (n + TRUST)))

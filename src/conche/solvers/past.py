@@ -23,6 +23,8 @@ def robust_cholesky(M: Array) -> Cholesky:
 
     The factor only preconditions, so the jitter changes the path and not the solution.
     """
+    if not np.all(np.isfinite(M)):
+        raise ValueError("the features are too large: their squares overflow; scale them")
     limit = len(M) * float(np.finfo(M.dtype).eps)
     jitter = limit * float(np.max(np.diag(M), initial=0.0)) or 1.0
     factor = Cholesky.of(M, worst=limit)

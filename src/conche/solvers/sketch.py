@@ -18,7 +18,7 @@ NONZEROS = 8  # per sample; the sketch costs 8 n p_k, below the Gram product's n
 PROBES = 16
 
 
-@lru_cache(maxsize=4)  # the nodes of one process ask for the same matrix
+@lru_cache(maxsize=2)  # the nodes of one process ask for the same matrix
 def sketch_matrix(seed: int, task: int, n_samples: int, rows: int, dtype: str) -> sparse.csr_array:
     """S_t: each sample goes to one row of each of eight groups of rows, with a random sign.
 

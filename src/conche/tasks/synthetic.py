@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 
 import numpy as np
 from scipy.signal import lfilter
@@ -31,18 +32,21 @@ def gaussian_tasks(
     correlation : rows have the Toeplitz covariance ``correlation ** |i - j|`` (Section IV-E).
     seed : one seed for everything; task t's data do not depend on how many tasks follow it.
     """
-    if n_tasks < 1 or n_features < 1:
-        raise ValueError(f"n_tasks={n_tasks} and n_features={n_features} must be at least 1")
+    for name, count in (("n_tasks", n_tasks), ("n_features", n_features), ("n_shared", n_shared)):
+        if not isinstance(count, Integral) or count < (name != "n_shared"):
+            raise ValueError(f"{name}={count!r} must be a whole number of at least 1")
     if not 0 <= n_shared <= n_features:
         raise ValueError(f"n_shared={n_shared} must lie between 0 and n_features={n_features}")
     if not 0 <= correlation <= 1:
         raise ValueError(f"correlation={correlation} must lie between 0 and 1")
     samples = _one_per_task("n_samples", n_samples, n_tasks)
     noises = _one_per_task("noise_var", noise_var, n_tasks)
-    if min(samples) < 1:
-        raise ValueError(f"n_samples={min(samples)}: a task needs at least one sample")
-    if min(noises) < 0:
-        raise ValueError(f"noise_var={min(noises)} must not be negative")
+    for n in samples:
+        if not isinstance(n, int) or n < 1:
+            raise ValueError(f"n_samples={n}: a task needs a whole number of samples, at least one")
+    for var in noises:
+        if not 0 <= var < np.inf:
+            raise ValueError(f"noise_var={var} must not be negative or infinite")
 
     shared_rng, *task_rngs = np.random.default_rng(seed).spawn(n_tasks + 1)
     shared = _with_squared_norm(shared_rng.standard_normal(n_shared), n_shared / n_features)

@@ -27,15 +27,18 @@ class Task:
     correlation: float = 0.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "y", np.asarray(self.y))
         if len(getattr(self.X, "shape", ())) != 2:
             raise ValueError(f"{self}: X must be a matrix, one row per sample")
+        if self.y.ndim not in (1, 2):
+            raise ValueError(f"{self}: y must have one value per sample, or one row")
         if self.X.shape[0] != np.shape(self.y)[0]:
             raise ValueError(
                 f"{self}: X has {self.X.shape[0]} rows but y has {np.shape(self.y)[0]}"
             )
-        if self.weights is not None and np.shape(self.weights)[0] != self.X.shape[1]:
+        if self.weights is not None and np.shape(self.weights) != (self.X.shape[1],):
             raise ValueError(
-                f"{self}: {np.shape(self.weights)[0]} weights for {self.X.shape[1]} columns"
+                f"{self}: {np.size(self.weights)} weights for {self.X.shape[1]} columns"
             )
 
     @property
