@@ -14,7 +14,9 @@ from scipy import sparse
 from sklearn.linear_model import Ridge, SGDRegressor
 
 import conche
+from conche import theory
 from conche.partition import Partition
+from tests.theory_reference import theorem_1
 
 
 class Row(NamedTuple):
@@ -158,6 +160,23 @@ def sparse_task() -> Iterator[Row]:
     yield Row("  the same, exact (minimum norm)", "damped", exact, ours, "")
 
 
+def theory_rows() -> Iterator[Row]:
+    rng = np.random.default_rng(0)
+    W, n, noise = rng.standard_normal((8, 64)), [40] * 8, [0.1] * 8
+    printed = best(lambda: theorem_1(W, [8] * 8, n, noise, 8), 2)
+    shared = theory.Similarity.shared(1000, [10] * 1000, 5000)
+    curve = best(lambda: theory.generalization_error(shared, 500, 0.01), 3)
+    what = "theory: T=1000 tasks, K=1000 nodes, all t"
+    yield Row(what, "Theorem 1 as printed, T=8, K=8, one t", curve, printed, "")
+    sizes = [5] * 50_000 + [7] * 50_000
+    radius = best(lambda: theory.spectral_radius(100, sizes), 3)
+    dense = rng.standard_normal((1000, 1000))
+    what = "theory: spectral radius, K=100,000"
+    yield Row(
+        what, "dense eigenvalues, K=1000", radius, best(lambda: np.linalg.eigvals(dense), 2), ""
+    )
+
+
 def rows() -> Iterator[Row]:
-    for part in (one_task, tall, wide, peak_memory, sparse_task):
+    for part in (one_task, tall, wide, peak_memory, sparse_task, theory_rows):
         yield from part()

@@ -99,6 +99,16 @@ def test_extreme_scales(scale):
     assert_close(model.coef_ * scale, np.linalg.lstsq(X, y, rcond=None)[0])
 
 
+def test_lemma_1_one_round_is_an_affine_map():
+    """w_t = P_t w_{t-1} + Abar_t y_t with P = I - Abar A, Abar the stacked pseudoinverses / K."""
+    tasks = conche.gaussian_tasks(2, [30, 7], 24, noise_var=0.1)
+    model = learn(tasks[:1], n_nodes=3)
+    before, task = model.coef_.copy(), tasks[1]
+    Abar = np.vstack([np.linalg.pinv(task.X[:, b]) for b in model.partition_]) / 3
+    model.partial_fit(task.X, task.y)
+    assert_close(model.coef_, before - Abar @ (task.X @ before) + Abar @ task.y)
+
+
 def test_lemma_2_one_round_convergence():
     """Where every block has full row rank, a second round changes nothing."""
     tasks = conche.gaussian_tasks(4, 10, 80, n_shared=40, noise_var=0.1)

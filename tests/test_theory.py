@@ -67,7 +67,7 @@ PROBLEMS = [  # sizes, samples per task; gaps of at least 6, so that variances a
 def band(values, expected, width=4.0):
     """Within so many standard errors of the mean, for every task."""
     stderr = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    off = np.abs(values.mean(axis=0) - expected) / (stderr + 1e-15)
+    off = np.abs(values.mean(axis=0) - expected) / (stderr + 1e-12)
     assert np.all(off < width), (values.mean(axis=0), expected, off)
 
 
@@ -263,6 +263,29 @@ def test_lemma_4_against_samples():
             expected = np.ravel(identities[name])[0]
             stderr = values.std() / np.sqrt(len(values))
             assert abs(values.mean() - expected) <= 4 * stderr + 1e-9, name
+
+
+def test_lemma_4_with_weights_against_samples():
+    rng = np.random.default_rng(1)
+    n, sizes, h = 14, [4, 24], np.array([0.7, 1.9])
+    identities = theory.lemma_4(n, sizes, h)
+    A = rng.standard_normal((4000, n, 28))
+    blocks = [slice(0, 4), slice(4, 28)]
+    Abar = np.concatenate([np.linalg.pinv(A[:, :, b]) for b in blocks], axis=1) / 2
+    H = np.repeat(h, sizes)[None, :, None]
+    AbarA = Abar @ A
+    P = np.eye(28) - AbarA
+
+    def per_block(matrices):
+        diagonal = np.einsum("tii->ti", matrices)
+        return np.stack([diagonal[:, b].mean(axis=1) for b in blocks], axis=1)
+
+    outer = Abar.transpose(0, 2, 1) @ (H * Abar)
+    band(per_block(H * AbarA), identities["H Abar A"])
+    band(per_block(H * P), identities["H P"])
+    band(np.einsum("tii->t", outer)[:, None] / n, [identities["AbarT H Abar"]])
+    band(per_block(A.transpose(0, 2, 1) @ outer @ A), identities["AT AbarT H Abar A"])
+    band(per_block(P.transpose(0, 2, 1) @ (H * P)), identities["PT H P"])
 
 
 def test_lemma_3_training_error_follows_the_generalization_error():

@@ -29,7 +29,8 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
         (the same with a brake, for real data), ``"memory"`` (keeps the past as curvature and does
         not forget), or a `conche.solvers.Solver`.
     damping : for ``"damped"``, mu in (K A_k^T A_k + mu n I) Delta = A_k^T (y - v); for
-        ``"memory"``, the ridge lambda that the stream starts with. None: a scale-free default.
+        ``"memory"``, the ridge lambda that the stream starts with. None: a default that depends on
+        neither the unit nor the origin of a column.
     sketch_size : for ``"memory"``, rows of the sketch that the nodes share; 0 keeps block curvature
         alone, None chooses 2 n_features within 256 and 600 (one node of up to 4096 columns: 0).
     discount : for ``"memory"``, the weight of the past per task; 1 never forgets.
@@ -47,7 +48,8 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     n_tasks_seen_ : tasks learnt so far.
     partition_ : which node holds which columns.
     history_ : one record per round: task, round, residual, loss, bytes, seconds.
-    damping_ : the damping in force in the last task.
+    damping_ : the damping in force in the last task (for ``"memory"`` without ``damping``, the mean
+        scale of the columns that their own ridges come from).
     """
 
     def fit(self, X: Any, y: Any) -> Self:

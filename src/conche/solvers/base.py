@@ -25,6 +25,7 @@ from scipy import sparse
 Array = NDArray[Any]
 Block = Any  # a node's columns of A_t: an array or a scipy.sparse matrix
 CACHE_BYTES = 16 << 20
+ENOUGH = 10  # samples that show how far a column varies
 Memory = Mapping[str, Array]  # what a node keeps between tasks, by name
 
 
@@ -161,10 +162,15 @@ class Spread:
         return Spread(n, mean, self.deviations + other.deviations + between)
 
     @property
-    def variances(self) -> Array:
-        """Per column; the mean square where a column does not vary (or there is one sample)."""
-        squares = self.mean**2
-        varies = self.deviations > 1e-20 * self.count * squares
+    def settled(self) -> bool:
+        """Whether there are samples enough to tell a column's variation from its level."""
+        return self.count >= ENOUGH
+
+    @property
+    def scales(self) -> Array:
+        """The variance per column; the mean square where it does not vary or samples are few."""
+        squares = self.deviations / self.count + self.mean**2
+        varies = self.settled & (self.deviations > 1e-20 * self.count * self.mean**2)
         return np.where(varies, self.deviations / self.count, squares)
 
 

@@ -25,13 +25,13 @@ class Damped(Solver):
     def report(self, block: Block, memory: Memory) -> Array:
         if self.damping is not None:
             return np.zeros(2)
-        return np.array([Spread.of(block).variances.sum(), block.shape[1]])
+        return np.array([Spread.of(block).scales.sum(), block.shape[1]])
 
     def agree(self, report: Array, context: Context) -> Context:
         if self.damping is not None:
             return replace(context, damping=float(self.damping))
-        variances, columns = report.tolist()
-        return replace(context, damping=DEFAULT_DAMPING * variances / columns)
+        scales, columns = report.tolist()
+        return replace(context, damping=DEFAULT_DAMPING * scales / columns)
 
     def prepare(self, block: Block, memory: Memory, context: Context) -> Subproblem:
         tau, K = context.smoothness, context.n_nodes

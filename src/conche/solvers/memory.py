@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from .base import (
+    ENOUGH,
     Array,
     Block,
     Context,
@@ -24,7 +25,7 @@ from .sketch import cross_norm, probes, shrinkage, sketch_matrix
 
 ONE_NODE_EXACT = 4096
 SKETCH_ROWS = (256, 600)  # at least, at most
-TRUST = 10  # samples that make a column's own scale count as much as the average
+DEFAULT_DAMPING = 4.0  # samples that the ridge counts for
 LEAST_DAMPING = 1e-12  # relative: what damping=0 means
 
 
@@ -47,8 +48,8 @@ class Curvature(Solver):
 
     ``damping`` is the ridge lambda that the stream starts with, so that one node is recursive
     least squares: the minimiser of sum_t |y_t - A_t w|^2 + lambda |w|^2 after every task. None
-    gives every column its own lambda_j, its variance over the first ten samples or more, so that
-    the unit and the origin a column is measured with do not matter (see `column_ridge`).
+    gives every column its own lambda_j, four times its variance over the first ten samples or
+    more, so that the unit and the origin a column is measured with do not matter (`column_ridge`).
     """
 
     sketch_size: int
@@ -64,7 +65,7 @@ class Curvature(Solver):
         trace = memory["trace"][0] if memory else 0.0
         numbers = np.array([0.0, block.shape[1], trace, trace**2, 0.0])
         if "ridge" not in memory:
-            numbers[0] = self._spread(block, memory).variances.sum()
+            numbers[0] = self._spread(block, memory).scales.sum()
         if "sketch" not in memory:
             return numbers
         sketch = memory["sketch"]
@@ -76,10 +77,10 @@ class Curvature(Solver):
     def agree(self, report: Array, context: Context) -> Context:
         if not np.all(np.isfinite(report)):
             raise ValueError("the features are too large: their squares overflow; scale them")
-        variances, columns, trace, traces_squared, own = report[:5]
+        scales, columns, trace, traces_squared, own = report[:5]
         damping = context.damping
-        if variances > 0:  # not settled before this task
-            scale = variances / columns
+        if scales > 0:  # not settled before this task
+            scale = scales / columns
             damping = scale if self.damping is None else max(self.damping, LEAST_DAMPING * scale)
         theta = 1.0
         if len(report) > 5 and context.n_nodes > 1:
@@ -136,7 +137,7 @@ class Curvature(Solver):
         """The ridge, once it is given or ten samples have shown the columns' scale; else those."""
         seen = None if "ridge" in memory else self._spread(block, memory)
         given = self.damping is not None and context.damping > 0
-        if seen is None or given or (seen.count >= TRUST and context.damping > 0):
+        if seen is None or given or (seen.settled and context.damping > 0):
             assert isinstance(sub, TallPast | WidePast)
             return {"ridge": sub.ridge[:, 0]}
         count = np.full_like(seen.mean, seen.count)
@@ -157,12 +158,15 @@ class Curvature(Solver):
 
 
 def column_ridge(seen: Spread, scale: float) -> Array:
-    """lambda_j: each column's variance, drawn to the mean one where samples are few.
+    """lambda_j: as if four more samples of the column's own scale had been seen.
 
-    A geometric mean with weights n : 10. One sample says little of a column's scale, and a ridge
-    proportional to its square would give the smallest entries the largest weights. Columns that
-    are still zero take the overall scale.
+    While fewer than ten have been, the column's scale is drawn to the overall one (a geometric
+    mean with weights n : 10) and counts for one sample: few samples say little of a scale, and a
+    ridge proportional to it would give the smallest entries the largest weights. Columns that are
+    still zero take the overall scale.
     """
-    own = np.where(seen.variances > 0, seen.variances, scale)
+    own = np.where(seen.scales > 0, seen.scales, scale)
+    if seen.settled:
+        return np.asarray(DEFAULT_DAMPING * own)
     n = seen.count
-    return np.asarray(np.exp((n * np.log(own) + TRUST * np.log(scale)) / (n + TRUST)))
+    return np.asarray(np.exp((n * np.log(own) + ENOUGH * np.log(scale)) / (n + ENOUGH)))

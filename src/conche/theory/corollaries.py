@@ -141,14 +141,29 @@ def lemma_3(error: float) -> float:
     return 0.5 * error
 
 
-def lemma_4(n_samples: int, partition: Sequence[int]) -> dict[str, Any]:
+def lemma_4(n_samples: int, partition: Sequence[int], h: Any = None) -> dict[str, Any]:
     """The Gaussian identities: each expectation is the number (per block) times the identity.
 
-    E A_k^T A_k = n I;  E A_k^+ A_k = r_k I;  E (A_k A_k^T)^+ = gamma_k / n I;
-    E A_i^T (A_k A_k^T)^+ A_i = gamma_k I for i != k.
+    Of blocks: E A_k^T A_k = n I; E A_k^+ A_k = r_k I; E (A_k A_k^T)^+ = gamma_k / n I; and
+    E A_i^T (A_k A_k^T)^+ A_i = gamma_k I for i != k. With H = diag(h_k I), Abar of Lemma 1 and
+    P = I - Abar A: the expectations of H Abar A, H P, Abar^T H Abar (one number),
+    A^T Abar^T H Abar A, and P^T H P. ``h`` is 1 unless given.
     """
     r, gamma = r_and_gamma(n_samples, partition)
-    return {"ATA": float(n_samples), "A+A": r, "(AAT)+": gamma / n_samples, "AT(AAT)+A": gamma}
+    K = len(partition)
+    h = np.ones(K) if h is None else np.asarray(h, dtype=float)
+    others = h @ gamma - h * gamma  # sum over i != k of h_i gamma_i
+    return {
+        "ATA": float(n_samples),
+        "A+A": r,
+        "(AAT)+": gamma / n_samples,
+        "AT(AAT)+A": gamma,
+        "H Abar A": h * r / K,
+        "H P": h * (1 - r / K),
+        "AbarT H Abar": float(h @ gamma) / n_samples / K**2,
+        "AT AbarT H Abar A": (h * r + others) / K**2,
+        "PT H P": (h * (K**2 + r * (1 - 2 * K)) + others) / K**2,
+    }
 
 
 def _equal(n_samples: int, n_features: int, n_nodes: int) -> tuple[float, float, int]:
