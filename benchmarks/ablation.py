@@ -43,7 +43,7 @@ def unanchored(train: Sequence[Task], K: int) -> np.ndarray:
     for b in blocks:
         own[np.ix_(b, b)] = True
     w, H, Abar, ybar = np.zeros(p), np.zeros((p, p)), np.zeros((m, p)), np.zeros(m)
-    ridge = np.mean(train[0].X ** 2)
+    ridge = 4 * np.mean(np.var(train[0].X, axis=0))
     for t, task in enumerate(train):
         theta = 1.0
         if t:

@@ -12,7 +12,7 @@ from conche.solvers.base import Spread
 from conche.solvers.memory import column_ridge, default_sketch_size
 from conche.solvers.past import TallPast, WidePast
 from conche.solvers.sketch import shrinkage, sketch_matrix
-from conche.tasks import correlated_rows, embedded_digits
+from conche.tasks import correlated, embedded_digits
 
 from .reference import conche_method
 
@@ -241,7 +241,7 @@ def wild_stream(seed):
         w = (w if rng.random() > 0.3 else -w) + drift * rng.standard_normal(p) / np.sqrt(p)
         rows = int(np.exp(rng.uniform(0, np.log(500))))
         for tasks, n in ((train, rows), (test, 300)):
-            Z = correlated_rows(rng, n, p, correlation)
+            Z = correlated(rng.standard_normal((n, p)), correlation)
             Z[:, constant] = 1.0
             Z[:, double] = Z[:, (double + 1) % p]
             tasks.append(conche.Task(Z * scale, Z @ w + noise * rng.standard_normal(n)))

@@ -165,6 +165,67 @@ def test_remedies_when_the_number_of_nodes_is_given():
     assert abs(np.mean(achieved) - best["error"]) < 4 * stderr
 
 
+def test_remedies_are_not_guesses_from_wild_samples():
+    """Near |n - p_k| the moments' variance is infinite: no sampled remedy may be offered there."""
+    for numbers in ((8, 6, 50, 8, 0.1), (16, 11, 16, 8, 0.1)):
+        plan = conche.plan(*numbers, n_nodes=2)
+        assert not any("rounds" in remedy["what"] for remedy in plan.remedies)
+
+
+def test_a_single_bad_task_is_announced():
+    plan = conche.plan(64, [200, 200, 64, 200, 200], 5, 32, 0.1)
+    one = plan.table[0]
+    assert one["error"] == np.inf
+    assert "64 columns for 64 samples" in one["warning"]
+    assert "against unbounded for one node" in plan.text
+
+
+def test_given_nodes_are_not_called_advised():
+    from conche import reports
+
+    plan = conche.plan(100_000, 200_000, 4, 0, 1.0, n_nodes=1)
+    assert plan.given
+    assert not conche.plan(**NUMBERS).given
+    assert reports.number(np.inf) == "unbounded"
+
+
+def test_noise_is_not_biased_by_weighing():
+    for noise_var in (0.25, [0.001] + [4.0] * 39):
+        found = [
+            estimate(gaussian).summary().noise_var
+            for gaussian in (
+                conche.gaussian_tasks(40, 34, 20, 10, noise_var, seed=s) for s in range(12)
+            )
+        ]
+        stderr = np.std(found, ddof=1) / np.sqrt(len(found))
+        assert abs(np.mean(found) - np.mean(noise_var)) < 4 * stderr + 0.01
+
+
+def test_constant_columns_are_not_correlated_and_constant_data_is_refused():
+    rng = np.random.default_rng(0)
+    tasks = []
+    for _ in range(4):
+        X = np.hstack([rng.standard_normal((300, 8)), np.full((300, 8), 0.1) * np.arange(1, 9)])
+        tasks.append(Task(X, X[:, 0] + rng.standard_normal(300)))
+    assert estimate(tasks).correlation < 1.25
+    with pytest.raises(ValueError, match="no column varies"):
+        estimate([Task(np.ones((5, 3)), np.arange(5.0))])
+    with pytest.raises(ValueError, match="targets are constant"):
+        conche.plan_from_tasks([Task(t.X, np.ones(300)) for t in tasks])
+    rows = [Task(rng.standard_normal((1, 6)), rng.standard_normal(1)) for _ in range(30)]
+    assert any("one row" in a for a in conche.plan_from_tasks(rows).assumptions)
+
+
+def test_endless_tasks_on_blocks_of_any_size():
+    for n, sizes in ((40, [5, 12, 9]), (64, [4] * 8), (3, [30, 24])):
+        limit = theory.endless_error(n, sizes, 10, 0.2)
+        long = Similarity.shared(20_000, sizes, 10)
+        assert theory.generalization_error(long, n, 0.2)[-1] == pytest.approx(limit, rel=1e-3)
+    equal = theory.corollary_4(64, 32, 8, None, 10, 0.2)
+    assert theory.endless_error(64, [4] * 8, 10, 0.2) == pytest.approx(equal, rel=1e-12)
+    assert theory.endless_error(12, [1, 10, 10], 10, 0.2) == np.inf
+
+
 def test_more_rounds_can_be_a_remedy():
     plan = conche.plan(64, 400, 1, 64, 0.01, n_nodes=16)
     assert any("rounds a task" in remedy["what"] for remedy in plan.remedies)
@@ -265,6 +326,8 @@ def test_columns_are_matched_by_name(tmp_path):
         ("a,b,y\n1,,3\n2,1,3\n", "2.csv: column 'b' has 1 missing values"),
         ("a,a,y\n1,2,3\n", "2.csv: two columns are called 'a'"),
         ("", "2.csv: cannot be read"),
+        ("a,b,y\n", "2.csv: no rows"),
+        ("a,b,y\n1,inf,3\n", "2.csv: column 'b' has missing or infinite values"),
     ],
 )
 def test_bad_files_are_named(content, message, tmp_path):
@@ -279,6 +342,16 @@ def test_damaged_binary_files_are_named(tmp_path):
         (tmp_path / name).write_bytes(b"not what it says")
         with pytest.raises(StreamError, match=f"{name}: cannot be read"):
             read_stream(str(tmp_path / name))
+    for name, array in (("3", np.ones((0, 5))), ("4", np.full((3, 2), np.nan))):
+        np.savez(tmp_path / f"{name}.npz", X=array, y=np.ones(len(array)))
+        with pytest.raises(StreamError, match=f"{name}.npz: "):
+            read_stream(str(tmp_path / f"{name}.npz"))
+    np.savez(tmp_path / "5.npz", X=np.array([["a", "b"]]), y=np.ones(1))
+    with pytest.raises(StreamError, match="5.npz: array 'X' is not numeric"):
+        read_stream(str(tmp_path / "5.npz"))
+    (tmp_path / "6.npz").write_bytes(b"")
+    with pytest.raises(StreamError, match="6.npz: cannot be read"):
+        read_stream(str(tmp_path / "6.npz"))
     np.savez(tmp_path / "2.npz", X=np.ones((3, 2)))
     with pytest.raises(StreamError, match="no array 'y'"):
         read_stream(str(tmp_path / "2.npz"))
@@ -318,11 +391,24 @@ def test_plan_from_files_on_the_command_line(tmp_path):
         ("--data nowhere", "nowhere: no .parquet"),
         ("--data nowhere --noise 1", "--noise is estimated"),
         ("--features ten", "--features"),
+        ("--bogus", "--bogus"),
+        ("--features 10 --samples 5 --tasks 2 --shared 2 --noise nan", "noise_var=nan"),
+        ("--features 10 --samples 5 --tasks 2 --shared 2 --noise inf", "noise_var=inf"),
+        ("--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --energy nan", "energy=nan"),
+        ("--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --nodes-max 0", "n_nodes_max=0"),
+        (
+            "--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --nodes 4 --nodes-max 2",
+            "than",
+        ),
+        ("--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --plot x.xyz", "x.xyz: a plot"),
+        ("--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --plot no/x.png", "no/x.png"),
+        ("--data nowhere --energy 1", "--energy is estimated"),
     ],
 )
 def test_bad_plans_are_one_line_and_status_two(arguments, message):
     done = run("plan", *arguments.split())
     assert done.returncode == 2
     assert message in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("conche: ")
+    assert done.stderr.count("\n") == 1
     assert done.stdout == ""

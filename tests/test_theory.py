@@ -140,6 +140,16 @@ def test_infinite_where_a_block_is_nearly_square():
     assert list(np.isinf(curve)) == [False, False, True, True]
 
 
+def test_infinite_means_infinite_everywhere():
+    assert theory.corollary_4(4, 8, 2, 3, 4, 0.1) == np.inf
+    assert np.all(np.isinf(theory.corollary_1(np.eye(3), 4, 8, 2, 0.1)))
+    assert np.all(np.isinf(theory.corollary_3(4, 8, 2, 3)))
+    assert theory.lemma_4(4, [4, 9])["PT H P"][1] == np.inf
+    first, *rest = theory.training_error(Similarity.shared(3, [4, 4], 2), [4, 20, 20], 0.1)
+    assert np.isfinite(first)
+    assert np.all(np.isinf(rest))
+
+
 def test_shared_similarity_is_the_mean_over_task_model_1():
     rng = np.random.default_rng(0)
     sizes, T, n_shared = [3, 5, 4], 4, 6
@@ -374,7 +384,11 @@ def test_a_trillion_columns_and_their_small_twin():
     [
         (lambda: Similarity.shared(4, [5, 5], 11), "n_shared=11"),
         (lambda: Similarity.shared(0, [5, 5], 1), "n_tasks=0"),
-        (lambda: Similarity.shared(4, [5, 0], 1), "at least one column"),
+        (lambda: Similarity.shared(4, [5, 0], 1), "every node needs"),
+        (lambda: Similarity.shared(4, [2.5, 2.5], 1), "whole number of columns"),
+        (lambda: theory.theorem_2(1.0, 0, [4, 4], 0.1, 3), "n_samples=0"),
+        (lambda: theory.moments(20.5, [4]), "n_samples=20.5"),
+        (lambda: theory.corollary_3(20, 8, 2, 0), "n_tasks=0"),
         (lambda: Similarity.shared(4, [5], 1, energy=-1), "energy=-1"),
         (lambda: Similarity.from_weights(np.ones((2, 6)), [3, 4]), "add up to 7"),
         (lambda: theory.spectral_radius(0, [5]), "n_samples=0"),

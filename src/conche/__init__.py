@@ -13,6 +13,7 @@ from .estimators import (
 from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
 from .offline import offline_solution
 from .planner import Plan, plan, plan_from_tasks
+from .simulation import Simulation, simulate
 from .tasks import CosineFeatures, Task, gaussian_tasks
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ __all__ = [
     "ModelFileError",
     "NearSquareWarning",
     "Plan",
+    "Simulation",
     "Task",
     "error_matrix",
     "gaussian_tasks",
@@ -37,6 +39,7 @@ __all__ = [
     "plan",
     "plan_from_tasks",
     "save",
+    "simulate",
     "theory",
     "training_error",
 ]

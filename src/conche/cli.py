@@ -53,7 +53,9 @@ def plan(
         float | None, typer.Option(help="Unknowns that all tasks have in common (p_S).")
     ] = None,
     noise: Annotated[float | None, typer.Option(help="Noise variance (sigma^2).")] = None,
-    energy: Annotated[float, typer.Option(help="Signal energy, |w*|^2.")] = 1.0,
+    energy: Annotated[
+        float | None, typer.Option(help="Signal energy, |w*|^2; 1 unless given.")
+    ] = None,
     data: Annotated[
         str | None,
         typer.Option(help="Estimate all of that from a folder or glob of task files instead."),
@@ -82,7 +84,7 @@ def plan(
         "--noise": noise,
     }  # fmt: skip
     if data is not None:
-        given = [name for name, value in numbers.items() if value is not None]
+        given = [k for k, value in (numbers | {"--energy": energy}).items() if value is not None]
         if given:
             raise ValueError(f"{given[0]} is estimated where --data is given: leave it out")
         with warnings.catch_warnings(record=True) as said:
@@ -96,7 +98,10 @@ def plan(
             raise ValueError(f"{missing[0]} is missing (or give --data)")
         assert features is not None and samples is not None and tasks is not None
         assert shared is not None and noise is not None
-        advice = advise(features, samples, tasks, shared, noise, energy, nodes, nodes_max)
+        advice = advise(
+            features, samples, tasks, shared, noise, 1.0 if energy is None else energy, nodes,
+            nodes_max,
+        )  # fmt: skip
     if plot is not None:
         reports.draw_plan(advice, plot)
     if json:
@@ -108,7 +113,22 @@ def plan(
 def main() -> None:
     """Run the command line; bad input is one line on stderr and exit status 2."""
     try:
-        app()
-    except (ValueError, OSError) as error:
-        print(f"conche: {error}", file=sys.stderr)
+        sys.exit(app(standalone_mode=False) or 0)
+    except Exception as error:
+        print(f"conche: {_one_line(error)}", file=sys.stderr)
         sys.exit(2)
+
+
+def _one_line(error: Exception) -> str:
+    """What is wrong, for the errors that a user can cause; any other is ours, and is raised."""
+    if hasattr(error, "format_message"):  # of the option parser
+        message = str(error.format_message())
+    elif isinstance(error, typer.Abort):
+        message = "interrupted"
+    elif isinstance(error, MemoryError):
+        message = "not enough memory for that"
+    elif isinstance(error, ValueError | ArithmeticError | OSError | RuntimeError):
+        message = str(error)
+    else:
+        raise error
+    return " ".join(message.split())

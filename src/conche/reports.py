@@ -13,6 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from .planner import Plan
+from .planner.question import number
+
+FORMATS = (".png", ".svg", ".pdf")
 
 
 def print_plan(plan: Plan, plot: Path | None = None) -> None:
@@ -27,9 +30,9 @@ def print_plan(plan: Plan, plot: Path | None = None) -> None:
         table.add_row(
             str(row["n_nodes"]),
             "/".join(f"{s:,}" for s in sizes),
-            _number(row["error"]),
-            _number(row["spectral_radius"]),
-            row["warning"] or ("<- advised" if best and not plan.remedies else ""),
+            number(row["error"]),
+            number(row["spectral_radius"]),
+            row["warning"] or ("<- advised" if best and not plan.given else ""),
             style="bold" if best else None,
         )
     console.print(table)
@@ -38,16 +41,13 @@ def print_plan(plan: Plan, plot: Path | None = None) -> None:
         remedies.add_column(f"remedies for {plan.n_nodes} nodes")
         remedies.add_column("predicted error", justify="right")
         for remedy in plan.remedies:
-            remedies.add_row(remedy["what"], _number(remedy["error"]))
+            remedies.add_row(remedy["what"], number(remedy["error"]))
         console.print(remedies)
-    console.print(plan.text, highlight=False)
-    console.print("[dim]Assumed: " + "; ".join(plan.assumptions) + ".[/dim]", highlight=False)
+    console.print(plan.text, highlight=False, markup=False)
+    assumed = "Assumed: " + "; ".join(plan.assumptions) + "."
+    console.print(assumed, style="dim", highlight=False, markup=False)
     if plot is not None:
-        console.print(f"Error against nodes: [bold]{plot}[/bold]")
-
-
-def _number(x: float) -> str:
-    return "unbounded" if math.isinf(x) else f"{x:.3f}" if x < 1e4 else f"{x:.1e}"
+        console.print(f"Error against nodes: {plot}", markup=False, highlight=False)
 
 
 def print_json(plan: Plan) -> None:
@@ -68,6 +68,8 @@ def _finite(value: Any) -> Any:
 def draw_plan(plan: Plan, path: Path) -> None:
     import matplotlib.pyplot as plt
 
+    if path.suffix not in FORMATS:
+        raise ValueError(f"{path}: a plot ends in {', '.join(FORMATS)}")
     rows = [row for row in plan.table if math.isfinite(row["error"])]
     nodes, errors = [r["n_nodes"] for r in rows], [r["error"] for r in rows]
     fig, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
@@ -84,7 +86,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
     if math.isfinite(plan.centralised):
         axis.axhline(plan.centralised, color="black", ls="--", lw=1, label="one node")
     if math.isfinite(plan.error):
-        what = "given" if plan.remedies else "advised"
+        what = "given" if plan.given else "advised"
         axis.plot(
             plan.n_nodes, plan.error, marker="*", ms=18, color="#009E73", ls="",
             label=f"{what}: {plan.n_nodes} nodes, {plan.error:.3f}",

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..tasks import Task
-from ..theory import Similarity, corollary_4, estimate, generalization_error, spectral_radius
+from ..theory import Similarity, endless_error, estimate, spectral_radius
 from ..theory.recursion import per_task
 from .question import Candidate, Horizon, Question, Remedy, even_sizes
 from .remedies import find_remedies
 from .words import paragraph
 
 LARGEST_NETWORK = 1 << 16
+LARGEST_NUMBER = 1e100
 DRIFTING = 6.0  # standard errors by which neighbours must be more alike than distant tasks
 NEAR_SQUARE = 0.15  # |n - p_k| below this share of n is worth a warning
 
@@ -32,6 +33,7 @@ class Plan:
     remedies: list[Remedy]
     assumptions: list[str]
     text: str
+    given: bool = False  # the number of nodes was given, not chosen
 
     @property
     def partition(self) -> list[int]:
@@ -61,7 +63,7 @@ def plan(
     _check_numbers(n_features, n_samples, n_tasks, n_shared, noise_var, energy)
     question = Question(
         n_features=int(n_features),
-        n_samples=per_task("n_samples", n_samples, n_tasks),
+        n_samples=per_task("n_samples", n_samples, int(n_tasks)),
         noise_var=noise_var,
         likeness=lambda T, sizes: Similarity.shared(T, sizes, n_shared, energy),
         limit=lambda K: _limit(n_features, n_samples, K, n_shared, noise_var, energy),
@@ -87,7 +89,9 @@ def plan_from_tasks(
     p, T = found.n_features, found.n_tasks
     noise_var, energy, common = found.summary()
     drifting = found.drift() > DRIFTING
-    n_shared = p * common / energy if energy > 0 else 0.0
+    if energy + noise_var == 0:
+        raise ValueError("the targets are constant: there is nothing to plan from")
+    n_shared = min(p * common / energy, p) if energy > 0 else 0.0
 
     def likeness(n_tasks: int, sizes: Sequence[int]) -> Similarity:
         if drifting and n_tasks == T:
@@ -105,7 +109,11 @@ def plan_from_tasks(
         limit=lambda K: _limit(p, found.n_samples, K, n_shared, noise_var, energy),
         assumptions=[
             "features standardised; independent of each other "
-            f"(measured tr(Sigma^2)/p = {found.correlation:.2f}, 1 if they are)",
+            + (
+                f"(measured tr(Sigma^2)/p = {found.correlation:.2f}, 1 if they are)"
+                if np.isfinite(found.correlation)
+                else "(which tasks of one row do not show)"
+            ),
             f"estimated from {T} tasks: noise variance {noise_var:.3g}, signal energy "
             f"{energy:.3g}, of which {common:.3g} is common to the tasks",
             alike,
@@ -117,7 +125,9 @@ def plan_from_tasks(
 
 def candidate_nodes(n_features: int, most: int | None = None) -> list[int]:
     """Powers of two and divisors, up to ``most`` (65536 unless given)."""
-    limit = min(n_features, most or LARGEST_NETWORK)
+    if most is not None and (int(most) != most or most < 1):
+        raise ValueError(f"n_nodes_max={most} must be a whole number of at least 1")
+    limit = min(n_features, LARGEST_NETWORK if most is None else int(most))
     powers = {1 << i for i in range(limit.bit_length())}
     return sorted(powers | {k for k in range(1, limit + 1) if n_features % k == 0})
 
@@ -126,13 +136,16 @@ def _advise(question: Question, n_nodes: int | None, n_nodes_max: int | None) ->
     p, T = question.n_features, question.n_tasks
     nodes = candidate_nodes(p, n_nodes_max)
     if n_nodes is not None:
-        if not 1 <= n_nodes <= p:
+        if int(n_nodes) != n_nodes or not 1 <= n_nodes <= p:
             raise ValueError(f"n_nodes={n_nodes}: {p} columns fit on 1 to {p} nodes")
-        nodes = sorted({*nodes, n_nodes})
+        if n_nodes_max is not None and n_nodes > n_nodes_max:
+            raise ValueError(f"n_nodes={n_nodes} is more than n_nodes_max={n_nodes_max}")
+        nodes = sorted({*nodes, int(n_nodes)})
     table = [_candidate(question, K) for K in nodes]
-    best = min(table, key=lambda row: row["error"])
+    fewest = _least({row["n_nodes"]: row["error"] for row in table})
+    best = next(row for row in table if row["n_nodes"] == fewest)
     if not np.isfinite(best["error"]):
-        raise ValueError(f"every number of nodes has a block within 1 of {question.n} samples")
+        raise ValueError("every number of nodes has a block within 1 of some task's samples")
     chosen, remedies = best, []
     if n_nodes is not None:
         chosen = next(row for row in table if row["n_nodes"] == n_nodes)
@@ -143,7 +156,7 @@ def _advise(question: Question, n_nodes: int | None, n_nodes_max: int | None) ->
             K: question.limit(K) if later is None else question.error(even_sizes(p, K), later)
             for K in nodes
         }
-        K = min(errors, key=lambda k: errors[k])
+        K = _least(errors)
         horizon.append(Horizon(n_tasks=later, n_nodes=K, error=errors[K]))
     return Plan(
         n_nodes=chosen["n_nodes"],
@@ -154,20 +167,25 @@ def _advise(question: Question, n_nodes: int | None, n_nodes_max: int | None) ->
         remedies=remedies,
         assumptions=question.assumptions,
         text=paragraph(chosen, best, table, horizon, remedies, fixed=n_nodes is not None),
+        given=n_nodes is not None,
     )
 
 
 def _candidate(question: Question, K: int) -> Candidate:
     n, sizes = question.n, even_sizes(question.n_features, K)
     radius = spectral_radius(n, sizes)
-    gap = min(abs(n - s) for s in (sizes[0], sizes[-1]))
+    gap, size, m = min(
+        (abs(m - size), size, m)
+        for m in np.unique(question.n_samples).astype(int).tolist()
+        for size in (sizes[0], sizes[-1])
+    )
     warning = None
     if gap <= 1:
-        warning = f"blocks of {sizes[0]} columns for {n} samples: the error is unbounded"
+        warning = f"blocks of {size} columns for {m} samples: the error is unbounded"
     elif radius >= 1:
         warning = f"grows with every task (spectral radius {radius:.3g})"
-    elif gap < NEAR_SQUARE * n:
-        warning = f"blocks of {sizes[0]} columns are close to {n} samples"
+    elif gap < NEAR_SQUARE * m:
+        warning = f"blocks of {size} columns are close to {m} samples"
     return Candidate(
         n_nodes=K,
         partition=sizes,
@@ -178,15 +196,13 @@ def _candidate(question: Question, K: int) -> Candidate:
 
 
 def _limit(p: int, n: Any, K: int, n_shared: float, noise_var: float, energy: float) -> float:
-    """The error as T grows without end; where blocks are not all equal, a long stream stands in."""
-    n = int(np.median(n))
-    if p % K == 0:
-        return corollary_4(n, p, K, None, n_shared, noise_var, energy)
-    sizes = even_sizes(p, K)
-    if spectral_radius(n, sizes) >= 1:
-        return float("inf")
-    likeness = Similarity.shared(4096, sizes, n_shared, energy)
-    return float(generalization_error(likeness, n, noise_var)[-1])
+    return endless_error(int(np.median(n)), even_sizes(p, K), n_shared, noise_var, energy)
+
+
+def _least(errors: dict[int, float]) -> int:
+    """The number of nodes with the least error; the fewest of those that rounding cannot tell."""
+    limit = min(errors.values()) * (1 + 1e-9) + 1e-12
+    return min(K for K, error in errors.items() if error <= limit)
 
 
 def _check_numbers(
@@ -195,11 +211,11 @@ def _check_numbers(
     for name, value in (("n_features", n_features), ("n_tasks", n_tasks)):
         if int(value) != value or value < 1:
             raise ValueError(f"{name}={value} must be a whole number of at least 1")
-    if np.min(n_samples) < 1:
-        raise ValueError(f"n_samples={np.min(n_samples)}: a task needs at least one sample")
+    for n in np.atleast_1d(n_samples).tolist():
+        if not n >= 1 or int(n) != n:
+            raise ValueError(f"n_samples={n}: a task needs a whole number of samples, 1 or more")
     if not 0 <= n_shared <= n_features:
         raise ValueError(f"n_shared={n_shared} must lie between 0 and n_features={n_features}")
-    if noise_var < 0:
-        raise ValueError(f"noise_var={noise_var} must not be negative")
-    if energy < 0:
-        raise ValueError(f"energy={energy} must not be negative")
+    for name, value in (("noise_var", noise_var), ("energy", energy)):
+        if np.ndim(value) or not 0 <= value < LARGEST_NUMBER:
+            raise ValueError(f"{name}={value} must be one number, not negative and below 1e100")

@@ -70,8 +70,19 @@ class Question:
         T = n_tasks or self.n_tasks
         ns = self.n_samples if self.n_tasks == T else self.n
         likeness = self.likeness(T, sizes)
-        curve = generalization_error(likeness, ns, self.noise_var, n_rounds, damping, samples=4)
-        return float(curve[-1])
+        curve = generalization_error(likeness, ns, self.noise_var, n_rounds, damping, self.samples)
+        return max(0.0, float(curve[-1]))  # an estimated similarity may put it below
+
+    @property
+    def samples(self) -> int:
+        """Draws for moments without a closed form: many where A is small, four where it is large."""
+        rows = min(self.n, self.n_features)
+        return int(np.clip(4e6 / (rows * self.n_features), 4, 400))
+
+
+def number(x: float) -> str:
+    """An error as people read it."""
+    return "unbounded" if np.isinf(x) else f"{x:.3f}" if x < 1e4 else f"{x:.1e}"
 
 
 def even_sizes(n_features: int, n_nodes: int) -> list[int]:

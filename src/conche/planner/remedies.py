@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..theory import spectral_radius
 from .question import Candidate, Question, Remedy, even_sizes
 
 SAMPLED_ENTRIES = 4_000_000  # of A: beyond this, remedies that need sampled moments are left out
@@ -30,13 +31,23 @@ def find_remedies(question: Question, chosen: Candidate, table: list[Candidate])
     if unequal is not None:
         attempt(f"unequal blocks: {_describe(unequal)}", unequal)
     if question.n_features * min(n, question.n_features) <= SAMPLED_ENTRIES:
-        if any(s <= n + 1 for s in even):  # Lemma 2: otherwise one round is all there is
+        # Lemma 2: with wide blocks one round is all there is. Near n the moments' variance is
+        # infinite, and a sampled error means nothing.
+        if any(s < n for s in even) and min(abs(n - s) for s in even) > 4:
             for rounds in (2, 5, 20):
                 attempt(f"{rounds} rounds a task", even, rounds=rounds)
         for damping in (0.1, 1.0, 10.0, 100.0):
             attempt(f"solver='damped', damping={damping:g}", even, damping=damping)
-    better = [remedy for remedy in tried if remedy["error"] < chosen["error"]]
+    better = [r for r in tried if r["error"] < chosen["error"] and _stable(question, r)]
     return sorted(better, key=lambda remedy: remedy["error"])
+
+
+def _stable(question: Question, remedy: Remedy) -> bool:
+    """An error that would grow with every further task is no remedy, even if it is small yet."""
+    radius = spectral_radius(
+        question.n, remedy["partition"], remedy["n_rounds"], remedy["damping"], question.samples
+    )
+    return radius < 1
 
 
 def _two_sizes(question: Question, K: int) -> list[int] | None:

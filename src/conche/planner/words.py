@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .question import Candidate, Horizon, Remedy
+from .question import Candidate, Horizon, Remedy, number
 
 
 def paragraph(
@@ -17,19 +17,23 @@ def paragraph(
 ) -> str:
     K = chosen["n_nodes"]
     if fixed:
-        text = f"With {_nodes(K)} the predicted error is {chosen['error']:.3f}; "
-        text += f"{_nodes(best['n_nodes'])} would give {best['error']:.3f}. "
+        text = f"With {_nodes(K)} the predicted error is {number(chosen['error'])}"
+        other = f"; {_nodes(best['n_nodes'])} would give {number(best['error'])}. "
+        text += other if best is not chosen else ", the least of all. "
         if chosen["warning"]:
             text += f"Beware: {chosen['warning']}. "
         if remedies:
-            text += f"Best remedy: {remedies[0]['what']}, error {remedies[0]['error']:.3f}. "
+            text += f"Best remedy: {remedies[0]['what']}, error {number(remedies[0]['error'])}. "
     else:
-        text = f"Use {_nodes(K)}: predicted error {chosen['error']:.3f}"
-        text += f", against {table[0]['error']:.3f} for one node. " if K > 1 else ". "
+        text = f"Use {_nodes(K)}: predicted error {number(chosen['error'])}"
+        text += f", against {number(table[0]['error'])} for one node. " if K > 1 else ". "
     avoid = [str(row["n_nodes"]) for row in table if row["warning"] and row["n_nodes"] != K]
     if avoid:
-        text += f"Avoid {', '.join(avoid)} nodes. "
+        more = f" and {len(avoid) - 8} more" if len(avoid) > 8 else ""
+        text += f"Avoid {', '.join(avoid[:8])}{more} nodes. "
     later = [row for row in horizon if np.isfinite(row["error"])]
+    if not later:
+        return text + "With more tasks every number of nodes fails."
     if {row["n_nodes"] for row in later} == {best["n_nodes"]}:
         return text + "The answer stays the same with more tasks."
     said = [f"{row['n_nodes']} for {row['n_tasks'] or 'endless'} tasks" for row in later]

@@ -2,7 +2,7 @@
 
 from .cosine import CosineFeatures
 from .digits import embedded_digits
-from .synthetic import correlated_rows, gaussian_tasks, toeplitz_norm
+from .synthetic import correlated, gaussian_tasks, toeplitz_norm, with_squared_norm
 from .tables import StreamError, read_stream
 from .task import Task
 
@@ -10,9 +10,10 @@ __all__ = [
     "CosineFeatures",
     "StreamError",
     "Task",
-    "correlated_rows",
+    "correlated",
     "embedded_digits",
     "gaussian_tasks",
     "read_stream",
     "toeplitz_norm",
+    "with_squared_norm",
 ]

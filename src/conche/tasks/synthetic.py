@@ -49,13 +49,13 @@ def gaussian_tasks(
             raise ValueError(f"noise_var={var} must not be negative or infinite")
 
     shared_rng, *task_rngs = np.random.default_rng(seed).spawn(n_tasks + 1)
-    shared = _with_squared_norm(shared_rng.standard_normal(n_shared), n_shared / n_features)
+    shared = with_squared_norm(shared_rng.standard_normal(n_shared), n_shared / n_features)
     tasks = []
     for t, rng in enumerate(task_rngs):
         own = rng.standard_normal(n_features - n_shared)
-        own = _with_squared_norm(own, (n_features - n_shared) / n_features)
+        own = with_squared_norm(own, (n_features - n_shared) / n_features)
         weights = np.concatenate([shared, own])
-        X = correlated_rows(rng, int(samples[t]), n_features, correlation)
+        X = correlated(rng.standard_normal((int(samples[t]), n_features)), correlation)
         y = X @ weights + np.sqrt(noises[t]) * rng.standard_normal(int(samples[t]))
         tasks.append(
             Task(X, y, weights, noise_var=noises[t], name=str(t + 1), correlation=correlation)
@@ -63,18 +63,16 @@ def gaussian_tasks(
     return tasks
 
 
-def correlated_rows(
-    rng: np.random.Generator, n_samples: int, n_features: int, correlation: float
-) -> Array:
-    """Rows with covariance correlation**|i-j|: an autoregression along the columns.
+def correlated(z: Array, correlation: float) -> Array:
+    """z L^T for the Cholesky factor L of the covariance correlation**|i-j|, in O(n p).
 
-    a_0 = z_0, a_i = e a_{i-1} + sqrt(1 - e^2) z_i is z times the Cholesky factor, in O(n p).
+    An autoregression along the columns: a_0 = z_0, a_i = e a_{i-1} + sqrt(1 - e^2) z_i.
     """
-    z = rng.standard_normal((n_samples, n_features))
     if correlation == 0:
         return z
-    z[:, 1:] *= np.sqrt(1 - correlation**2)
-    return np.asarray(lfilter([1.0], [1.0, -correlation], z, axis=1))
+    z = z.copy()
+    z[..., 1:] *= np.sqrt(1 - correlation**2)
+    return np.asarray(lfilter([1.0], [1.0, -correlation], z, axis=-1))
 
 
 def toeplitz_norm(x: Array, correlation: float) -> float:
@@ -96,6 +94,6 @@ def _one_per_task(name: str, value: float | Sequence[float], n_tasks: int) -> li
     return values
 
 
-def _with_squared_norm(x: Array, squared_norm: float) -> Array:
+def with_squared_norm(x: Array, squared_norm: float) -> Array:
     norm = np.linalg.norm(x)
     return x if norm == 0 else x * (np.sqrt(squared_norm) / norm)

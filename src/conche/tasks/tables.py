@@ -50,9 +50,11 @@ def _read(file: Path, target: str) -> tuple[Array, Array, list[str]]:
     try:
         parquet = file.suffix == ".parquet"
         table = pa.parquet.read_table(file) if parquet else pa.csv.read_csv(file)
-    except (pa.ArrowInvalid, OSError) as error:
+        columns = list(table.column_names)
+    except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise StreamError(f"{file}: cannot be read ({str(error).splitlines()[0]})") from None
-    columns = list(table.column_names)
+    if table.num_rows == 0:
+        raise StreamError(f"{file}: no rows in it")
     for name in columns:
         if columns.count(name) > 1:
             raise StreamError(f"{file}: two columns are called {name!r}")
@@ -72,13 +74,18 @@ def _read_npz(file: Path, target: str) -> tuple[Array, Array, list[str]]:
                 if name not in archive:
                     raise StreamError(f"{file}: no array {name!r} in it")
             X, y = archive["X"], archive[target]
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        if isinstance(error, StreamError):
-            raise
+    except StreamError:
+        raise
+    except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
         raise StreamError(f"{file}: cannot be read ({error})") from None
-    if X.ndim != 2 or y.shape[:1] != X.shape[:1]:
+    if X.ndim != 2 or y.shape != X.shape[:1] or X.size == 0:
         raise StreamError(f"{file}: X has shape {X.shape} and {target} {y.shape}")
-    return X, y, [f"x{j}" for j in range(X.shape[1])]
+    for name, array in (("X", X), (target, y)):
+        if array.dtype.kind not in "biuf":
+            raise StreamError(f"{file}: array {name!r} is not numeric ({array.dtype})")
+        if not np.all(np.isfinite(array)):
+            raise StreamError(f"{file}: array {name!r} has missing or infinite values")
+    return X.astype(float), y.astype(float), [f"x{j}" for j in range(X.shape[1])]
 
 
 def _numbers(file: Path, name: str, column: Any) -> Array:
@@ -87,7 +94,10 @@ def _numbers(file: Path, name: str, column: Any) -> Array:
         raise StreamError(f"{file}: column {name!r} is not numeric ({kind})")
     if column.null_count:
         raise StreamError(f"{file}: column {name!r} has {column.null_count} missing values")
-    return np.asarray(column.to_numpy(), dtype=float)
+    values = np.asarray(column.to_numpy(), dtype=float)
+    if not np.all(np.isfinite(values)):
+        raise StreamError(f"{file}: column {name!r} has missing or infinite values")
+    return values
 
 
 def _matched(file: Path, X: Array, columns: list[str], names: list[str]) -> Array:

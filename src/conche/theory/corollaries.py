@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .moments import Array, r_and_gamma
+from .moments import Array, check_sizes, moments, r_and_gamma
+from .similarity import _Shared
 from .stability import spectral_radius
 
 
@@ -26,6 +27,8 @@ def corollary_1(gram: Any, n_samples: int, n_features: int, n_nodes: int, noise_
     T = len(g)
     noise = np.broadcast_to(np.asarray(noise_var, dtype=float), T)
     r, gamma, K = _equal(n_samples, n_features, n_nodes)
+    if np.isinf(gamma):
+        return np.full(T, np.inf)
     h, b = contraction(n_samples, n_features, n_nodes), 1 - r / K
     own = np.diag(g)
     curve = []
@@ -70,6 +73,7 @@ def theorem_2(
     ``energy`` is |w*|^2 per block, or in all (then spread evenly over the columns). The limit is
     infinite where the spectral radius is 1 or more.
     """
+    check_sizes(n_samples, partition)
     sizes, K = np.asarray(partition, dtype=float), len(partition)
     given = np.asarray(energy, dtype=float)
     e = given * sizes / sizes.sum() if given.ndim == 0 else given
@@ -94,10 +98,15 @@ def theorem_2(
 def corollary_3(n_samples: int, n_features: int, n_nodes: int, n_tasks: int) -> Array:
     """psi_0..psi_4 of the decomposition, written with geometric sums.
 
-    The printed quotients are 0/0 at h = 1 and at b = h; the sums are not.
+    The printed quotients are 0/0 at h = 1 and at b = h; the sums are not. All are infinite where
+    |n - p_k| <= 1.
     """
     T = n_tasks
+    if T < 1:
+        raise ValueError(f"n_tasks={T} must be at least 1")
     r, gamma, K = _equal(n_samples, n_features, n_nodes)
+    if np.isinf(gamma):
+        return np.full(5, np.inf)
     h, b = contraction(n_samples, n_features, n_nodes), 1 - r / K
     powers = h ** np.arange(T)
     one = powers.sum()  # (1 - h^T) / (1 - h)
@@ -132,7 +141,33 @@ def corollary_4(
             return float("inf")
         return (1 + gamma / K / (1 - h)) * noise_var + 2 * r / K / (1 - h) * apart * energy
     psi = corollary_3(n_samples, n_features, n_nodes, n_tasks)
+    if np.any(np.isinf(psi)):
+        return float("inf")
     return float(psi[0] * noise_var + (psi[1] + apart * (2 * psi[2] + psi[3] + psi[4])) * energy)
+
+
+def endless_error(
+    n_samples: int,
+    partition: Sequence[int],
+    n_shared: float,
+    noise_var: float,
+    energy: float = 1.0,
+) -> float:
+    """The error under Task Model 1 as tasks never end: Corollary 4's limit, for any blocks.
+
+    The stationary point of the forward recursion, (diag(2 rho) - C) s = 2 rho common +
+    C (own - common) + sigma^2 beta; C is diagonal plus rank one (Sherman-Morrison).
+    """
+    if spectral_radius(n_samples, partition) >= 1:
+        return float("inf")
+    likeness = _Shared(1, partition, n_shared, energy)
+    common, own = likeness.common, likeness.own
+    m = moments(n_samples, partition)
+    assert m.c_row is not None
+    right = 2 * m.rho * common + m.spread(own - common) + noise_var * m.beta
+    u, v = right / (2 * m.rho - m.c_diag), m.c_row / (2 * m.rho - m.c_diag)
+    s = u + v * u.sum() / (1 - v.sum())
+    return float(s.sum() + own.sum() - common.sum() + noise_var)
 
 
 def lemma_3(error: float) -> float:
@@ -152,7 +187,7 @@ def lemma_4(n_samples: int, partition: Sequence[int], h: Any = None) -> dict[str
     r, gamma = r_and_gamma(n_samples, partition)
     K = len(partition)
     h = np.ones(K) if h is None else np.asarray(h, dtype=float)
-    others = h @ gamma - h * gamma  # sum over i != k of h_i gamma_i
+    others = np.array([np.sum(np.delete(h * gamma, k)) for k in range(K)])  # over i != k
     return {
         "ATA": float(n_samples),
         "A+A": r,

@@ -1,8 +1,8 @@
 """Noise, signal and similarity from data, so that planning works without known weights.
 
-Under the paper's model (features of mean zero and variance one, independent) every number below is
-unbiased, for p > n and for p < n. The generalization error is linear in all of them, so an error
-predicted from them is unbiased as well.
+Under the paper's model (features of mean zero and variance one, independent) every task's numbers
+below are unbiased, for p > n and for p < n, but for what standardising with estimated means and
+deviations costs (of the order of one over all samples). The generalization error is linear in them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Estimate:
 
     ``vectors`` are unbiased estimates of the tasks' unknowns (T x p, for standardised features),
     with variance ``spread[t]`` per entry; ``noise_var`` and ``energy`` are sigma_t^2 and |w*_t|^2,
-    with standard errors. ``correlation`` is tr(Sigma^2)/p: 1 for independent features.
+    with standard errors. ``correlation`` is tr(Sigma^2)/p: 1 for independent features, nan where
+    tasks of one row do not show it.
     """
 
     n_samples: Array
@@ -91,14 +92,13 @@ class Estimate:
         """Three numbers for tasks that are alike in their likeness: noise, energy, and its share
         that is common to all.
 
-        The noise is the precision-weighted mean over tasks. Where all tasks together have more
-        samples than columns, pooled least squares leaves sigma^2 + (1 - 1/T) (energy - common),
+        The noise is the mean over samples. Where all tasks together have more samples than columns,
+        pooled least squares leaves sigma^2 + (1 - 1/T) (energy - common),
         which is known far better than its parts: it bounds the noise and gives the common energy.
         """
         T, weight = self.n_tasks, self.n_samples / self.n_samples.sum()
         power = float(weight @ self.power)
-        precision = 1 / np.maximum(self.noise_stderr, 1e-300) ** 2
-        noise = float(np.clip(precision @ self.noise_var / precision.sum(), 0.0, power))
+        noise = float(np.clip(weight @ self.noise_var, 0.0, power))
         if T == 1:
             return Summary(noise, power - noise, power - noise)
         if np.isfinite(self.pooled_residual):
@@ -192,7 +192,7 @@ def _one(X: Array, y: Array) -> _One:
     v = power / n  # energy + noise
     s, e = max(noise, 0.0), max(energy, 0.0)
     noise_err = np.sqrt(2 / n * (p / n * v**2 + s**2 + e**2))
-    energy_err = np.sqrt(2 / n * ((1 + p / n) * v**2 - s**2 + 3 * e**2))
+    energy_err = np.sqrt(max(0.0, 2 / n * ((1 + p / n) * v**2 - s**2 + 3 * e**2)))
     marginal = _One(back / n, v / n, 1 + 1 / n, noise, noise_err, energy, energy_err)
     if n < p + 10:
         return marginal
@@ -219,7 +219,12 @@ def _standardised(tasks: Sequence[Task]) -> tuple[list[Array], list[Array]]:
     n = sum(len(X) for X in Xs)
     mean = sum(X.sum(axis=0) for X in Xs) / n
     var = sum(((X - mean) ** 2).sum(axis=0) for X in Xs) / n
-    scale = np.sqrt(np.where(var > 0, var, 1.0))  # a constant column becomes zero
+    varies = var > 1e-20 * mean**2  # a constant column becomes zero
+    if not np.any(varies):
+        raise ValueError("no column varies: there is nothing to plan from")
+    if not np.all(np.isfinite(var)):
+        raise ValueError("the features are too large: their squares overflow; scale them")
+    scale = np.sqrt(np.where(varies, var, np.inf))
     level = sum(y.sum() for y in ys) / n
     return [(X - mean) / scale for X in Xs], [y - level for y in ys]
 
@@ -227,7 +232,8 @@ def _standardised(tasks: Sequence[Task]) -> tuple[list[Array], list[Array]]:
 def _correlation(Xs: list[Array], most: int = 2000) -> float:
     """tr(Sigma^2)/p without bias, from products of different samples: E (x . x')^2 = tr(Sigma^2).
 
-    The mean over pairs of rows within a task; at most 2000 rows a task are looked at.
+    The mean over pairs of rows within a task; at most 2000 rows a task are looked at. Not a number
+    where no task has two rows.
     """
     total, pairs, p = 0.0, 0, Xs[0].shape[1]
     for X in Xs:
@@ -237,4 +243,4 @@ def _correlation(Xs: list[Array], most: int = 2000) -> float:
             G = rows @ rows.T
             total += float(np.sum(G**2) - np.sum(np.diag(G) ** 2))
             pairs += n * (n - 1)
-    return total / pairs / p if pairs else 1.0
+    return total / pairs / p if pairs else float("nan")

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+SAMPLED_ENTRIES = 4e6  # of A, in all draws together
 
 
 def r_and_gamma(n_samples: float, partition: Any) -> tuple[Array, Array]:
@@ -67,16 +68,23 @@ def moments(
     partition: Sequence[int],
     n_rounds: int = 1,
     damping: float | None = None,
-    samples: int = 16,
+    samples: int | None = None,
     seed: int = 0,
 ) -> Moments:
     """Closed form under the paper's Assumption 2 or 3, sampled otherwise.
 
     ``damping`` None is the exact solver; a number is mu of the damped one. The closed form holds
     for one exact round (Assumption 3), or any number of them where every p_k > n + 1 (Assumption
-    2). Sampled moments self-average: sixteen draws of A are enough, and they are cached.
+    2). Sampled moments are cached and state their ``stderr``; ``samples`` None takes 16 draws of a
+    large A, which averages over itself, and up to 1000 of a small one. Where |n - p_k| <= 4 the
+    exact solver's moments have infinite variance, and no number of draws makes them reliable.
     """
     check_sizes(n_samples, partition)
+    if samples is None:
+        rows = min(n_samples, sum(partition))
+        samples = int(np.clip(SAMPLED_ENTRIES / (rows * sum(partition)), 16, 1000))
+    if samples < 2:
+        raise ValueError(f"samples={samples}: a standard error needs at least 2")
     if n_rounds < 1:
         raise ValueError(f"n_rounds={n_rounds} must be at least 1")
     if damping is not None and damping <= 0:
@@ -91,10 +99,13 @@ def moments(
 
 
 def check_sizes(n_samples: float, partition: Sequence[int]) -> None:
-    if n_samples < 1:
-        raise ValueError(f"n_samples={n_samples}: a task needs at least one sample")
-    if len(partition) == 0 or min(partition) < 1:
-        raise ValueError("partition: every node needs at least one column")
+    if not n_samples >= 1 or int(n_samples) != n_samples:
+        raise ValueError(
+            f"n_samples={n_samples}: a task needs a whole number of samples, 1 or more"
+        )
+    sizes = np.asarray(partition)
+    if len(sizes) == 0 or sizes.min() < 1 or np.any(sizes != np.floor(sizes)):
+        raise ValueError("partition: every node needs a whole number of columns, 1 or more")
 
 
 def _closed(n_samples: int, sizes: Array) -> Moments:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .moments import Array, Moments, moments
+from .moments import Array, Moments, check_sizes, moments
 from .similarity import Similarity
 
 Numbers = float | Sequence[float] | Array
@@ -34,7 +34,7 @@ def generalization_error(
     noise_var: Numbers,
     n_rounds: int = 1,
     damping: float | None = None,
-    samples: int = 16,
+    samples: int | None = None,
     seed: int = 0,
 ) -> Array:
     """G_T(w_t) for t = 1..T: the expected error over all T tasks after t of them.
@@ -56,15 +56,15 @@ def walk(
     noise_var: Numbers,
     n_rounds: int = 1,
     damping: float | None = None,
-    samples: int = 16,
+    samples: int | None = None,
     seed: int = 0,
 ) -> Iterator[Step]:
     """The recursion, task by task."""
     T, sizes = similarity.n_tasks, similarity.partition
     ns = per_task("n_samples", n_samples, T)
     noise = per_task("noise_var", noise_var, T)
-    if noise.min() < 0:
-        raise ValueError(f"noise_var={noise.min()} must not be negative")
+    if not (noise.min() >= 0 and np.all(np.isfinite(noise))):
+        raise ValueError(f"noise_var={noise.min()} must not be negative or infinite")
     settled = similarity.total_energy() + noise.sum()
     known: dict[float, Moments] = {}
     s = np.zeros(len(sizes))
@@ -73,14 +73,15 @@ def walk(
     for t in range(T):
         n = float(ns[t])
         if n not in known:
+            check_sizes(n, sizes.tolist())
             known[n] = moments(int(n), sizes.tolist(), n_rounds, damping, samples, seed)
         m = known[n]
+        x = similarity.with_task(mean, t)
+        d = np.full(len(sizes), np.inf) if lost else s - 2 * x + similarity.energies(t)
         lost = lost or not m.finite
         if lost:  # a nearly square block: infinite from here on
-            yield Step(t + 1, np.inf, np.full(len(sizes), np.inf), n, noise[t])
+            yield Step(t + 1, np.inf, d, n, noise[t])
             continue
-        x = similarity.with_task(mean, t)
-        d = s - 2 * x + similarity.energies(t)
         s = s + 2 * m.rho * (x - s) + m.spread(d) + noise[t] * m.beta
         mean = similarity.advance(mean, t, m.rho)
         error = s.sum() + (settled - 2 * similarity.with_all(mean).sum()) / T
@@ -103,6 +104,9 @@ def training_error(similarity: Similarity, n_samples: Numbers, noise_var: Number
         total, squares = pi.sum() - pi + 1, np.sum(pi**2) - pi**2 + 1
         replaced = _fraction_left(total, squares, K)
         untouched = _fraction_left(pi.sum(), np.sum(pi**2), K)
+        if not np.all(np.isfinite(step.distance)):
+            errors.append(np.inf)
+            continue
         errors.append(0.5 * (np.sum(step.distance * replaced) + step.noise_var * untouched))
     return np.array(errors)
 

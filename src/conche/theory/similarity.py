@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..partition import Partition
+from .moments import check_sizes
 
 Array = NDArray[Any]
 
@@ -31,7 +32,10 @@ class Similarity(ABC):
     @staticmethod
     def from_weights(W: Any, partition: Any) -> Similarity:
         """Known unknowns, W of shape (n_tasks, n_features)."""
-        return _Vectors(np.atleast_2d(np.asarray(W, dtype=float)), partition)
+        vectors = np.atleast_2d(np.asarray(W, dtype=float))
+        if not np.all(np.isfinite(vectors)):
+            raise ValueError("W has missing or infinite values")
+        return _Vectors(vectors, partition)
 
     @staticmethod
     def shared(
@@ -115,12 +119,11 @@ class _Shared(Similarity):
         p = sizes.sum()
         if n_tasks < 1:
             raise ValueError(f"n_tasks={n_tasks} must be at least 1")
-        if len(sizes) == 0 or sizes.min() < 1:
-            raise ValueError("partition: every node needs at least one column")
+        check_sizes(1, partition)
         if not 0 <= n_shared <= p:
             raise ValueError(f"n_shared={n_shared} must lie between 0 and n_features={p:.0f}")
-        if energy < 0:
-            raise ValueError(f"energy={energy} must not be negative")
+        if not 0 <= energy < np.inf:
+            raise ValueError(f"energy={energy} must not be negative or infinite")
         edges = np.concatenate([[0.0], np.cumsum(sizes)])
         in_common = np.clip(n_shared - edges[:-1], 0, sizes)
         self.n_tasks = n_tasks

@@ -11,7 +11,11 @@ from .moments import Array, check_sizes, moments, r_and_gamma
 
 
 def spectral_radius(
-    n_samples: int, partition: Sequence[int], n_rounds: int = 1, damping: float | None = None
+    n_samples: int,
+    partition: Sequence[int],
+    n_rounds: int = 1,
+    damping: float | None = None,
+    samples: int | None = None,
 ) -> float:
     """Below 1: the error stays bounded for constant n, whatever the tasks; at 1 or above it grows.
 
@@ -22,7 +26,7 @@ def spectral_radius(
     """
     check_sizes(n_samples, partition)
     sizes, count = np.unique(np.asarray(partition), return_counts=True)
-    m = moments(n_samples, list(partition), n_rounds, damping)
+    m = moments(n_samples, list(partition), n_rounds, damping, samples)
     if not m.finite:
         return float("inf")
     if m.C is not None:  # between sizes: one equation per size, as equal nodes stay equal
