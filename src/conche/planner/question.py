@@ -75,7 +75,7 @@ class Question:
 
     @property
     def samples(self) -> int:
-        """Draws for moments without a closed form: many where A is small, four where it is large."""
+        """Draws for moments without a closed form: many where A is small, four where large."""
         rows = min(self.n, self.n_features)
         return int(np.clip(4e6 / (rows * self.n_features), 4, 400))
 
