@@ -14,6 +14,7 @@ from rich.table import Table
 
 from .planner import Plan
 from .planner.question import number
+from .planner.words import nodes as count
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -38,7 +39,7 @@ def print_plan(plan: Plan, plot: Path | None = None) -> None:
     console.print(table)
     if plan.remedies:
         remedies = Table(box=box.SIMPLE_HEAD)
-        remedies.add_column(f"remedies for {plan.n_nodes} nodes")
+        remedies.add_column(f"remedies for {count(plan.n_nodes)}")
         remedies.add_column("predicted error", justify="right")
         for remedy in plan.remedies:
             remedies.add_row(remedy["what"], number(remedy["error"]))
@@ -89,7 +90,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
         what = "given" if plan.given else "advised"
         axis.plot(
             plan.n_nodes, plan.error, marker="*", ms=18, color="#009E73", ls="",
-            label=f"{what}: {plan.n_nodes} nodes, {plan.error:.3f}",
+            label=f"{what}: {count(plan.n_nodes)}, {number(plan.error)}",
         )  # fmt: skip
     axis.set(xlabel="number of nodes", ylabel="generalization error over all tasks")
     axis.set_xscale("log", base=2)

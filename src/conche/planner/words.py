@@ -17,15 +17,15 @@ def paragraph(
 ) -> str:
     K = chosen["n_nodes"]
     if fixed:
-        text = f"With {_nodes(K)} the predicted error is {number(chosen['error'])}"
-        other = f"; {_nodes(best['n_nodes'])} would give {number(best['error'])}. "
+        text = f"With {nodes(K)} the predicted error is {number(chosen['error'])}"
+        other = f"; {nodes(best['n_nodes'])} would give {number(best['error'])}. "
         text += other if best is not chosen else ", the least of all. "
         if chosen["warning"]:
             text += f"Beware: {chosen['warning']}. "
         if remedies:
             text += f"Best remedy: {remedies[0]['what']}, error {number(remedies[0]['error'])}. "
     else:
-        text = f"Use {_nodes(K)}: predicted error {number(chosen['error'])}"
+        text = f"Use {nodes(K)}: predicted error {number(chosen['error'])}"
         text += f", against {number(table[0]['error'])} for one node. " if K > 1 else ". "
     avoid = [str(row["n_nodes"]) for row in table if row["warning"] and row["n_nodes"] != K]
     if avoid:
@@ -40,5 +40,5 @@ def paragraph(
     return text + f"With more tasks the best number of nodes becomes {', '.join(said)}."
 
 
-def _nodes(K: int) -> str:
+def nodes(K: int) -> str:
     return f"{K} node" if K == 1 else f"{K} nodes"
