@@ -195,8 +195,8 @@ def test_labels_are_fixed_by_the_first_task():
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        (dict(fit_intercept=True), "partition"),
-        (dict(n_nodes=3), "partition"),
+        (dict(fit_intercept=True), "fit_intercept"),
+        (dict(n_nodes=3), "n_nodes"),
         (dict(partition=[1, 7]), "partition"),
         (dict(network=LocalNetwork()), "network"),
         (dict(seed=1), "solver"),

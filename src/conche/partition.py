@@ -69,16 +69,6 @@ class Partition:
         every = np.arange(self.n_features)
         return (every[c] for c in self._columns)
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Partition)
-            and (self.n_features, self.intercept) == (other.n_features, other.intercept)
-            and self.sizes == other.sizes
-            and all(np.array_equal(a, b) for a, b in zip(self, other, strict=True))
-        )
-
-    __hash__ = None  # type: ignore[assignment]  # compared by value
-
     def __repr__(self) -> str:
         return f"Partition({len(self)} nodes, sizes {min(self.sizes)} to {max(self.sizes)})"
 

@@ -116,7 +116,9 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
     def _start(self, X: Any, n_outputs: int) -> None:
         """Fresh nodes with zero weights."""
-        self.partition_ = self._make_partition(X.shape[1])
+        self.partition_ = Partition.make(
+            X.shape[1], self.n_nodes, self.partition, self.fit_intercept
+        )
         self._solver = self._make_solver()
         self._fixed = self._settings()
         self._weights_dtype = X.dtype
@@ -124,21 +126,24 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         counts = self.partition_.weight_counts()
         self._open_network([State(np.zeros((c, n_outputs), X.dtype)) for c in counts])
 
-    def _settings(self) -> tuple[Any, ...]:
+    def _settings(self) -> dict[str, Any]:
         """What a stream is begun with and cannot go on without."""
-        partition = self._make_partition(self.partition_.n_features)
-        return partition, self._make_solver(), getattr(self, "loss", None), self.network
+        return {
+            "n_nodes": self.n_nodes,
+            "partition": None if self.partition is None else _frozen(self.partition),
+            "fit_intercept": self.fit_intercept,
+            "solver": self._make_solver(),
+            "loss": getattr(self, "loss", None),
+            "network": self.network,
+        }
 
     def _check_stream(self) -> None:
-        names = ("partition", "solver", "loss", "network")
-        for name, old, new in zip(names, self._fixed, self._settings(), strict=True):
+        for name, new in self._settings().items():
+            old = self._fixed[name]
             if old is not new and old != new:
                 raise ValueError(
                     f"the {name} of a stream cannot change from {old} to {new}; fit starts over"
                 )
-
-    def _make_partition(self, n_features: int) -> Partition:
-        return Partition.make(n_features, self.n_nodes, self.partition, self.fit_intercept)
 
     def _open_network(self, states: list[State]) -> None:
         if self.network == "local":
@@ -229,6 +234,11 @@ def _check(name: str, value: Any, kind: Any, low: float, high: float = np.inf) -
         what = "a whole number" if kind is Integral else "a number"
         upto = f" and at most {high}" if np.isfinite(high) else ""
         raise ValueError(f"{name}={value!r} must be {what} of at least {low}{upto}")
+
+
+def _frozen(partition: Any) -> tuple[Any, ...]:
+    """Sizes or lists of columns, as values that can be compared."""
+    return tuple(tuple(np.asarray(b).tolist()) if np.ndim(b) else int(b) for b in partition)
 
 
 def _first_bad(X: Any) -> str:
