@@ -87,7 +87,7 @@ def plan(
         given = [k for k, value in (numbers | {"--energy": energy}).items() if value is not None]
         if given:
             raise ValueError(f"{given[0]} is estimated where --data is given: leave it out")
-        with warnings.catch_warnings(record=True) as said:
+        with reports.waiting("reading and planning"), warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             advice = plan_from_tasks(read_stream(data, target), nodes, nodes_max)
         for warning in said:
@@ -98,10 +98,11 @@ def plan(
             raise ValueError(f"{missing[0]} is missing (or give --data)")
         assert features is not None and samples is not None and tasks is not None
         assert shared is not None and noise is not None
-        advice = advise(
-            features, samples, tasks, shared, noise, 1.0 if energy is None else energy, nodes,
-            nodes_max,
-        )  # fmt: skip
+        with reports.waiting("planning"):
+            advice = advise(
+                features, samples, tasks, shared, noise, 1.0 if energy is None else energy, nodes,
+                nodes_max,
+            )  # fmt: skip
     if plot is not None:
         reports.draw_plan(advice, plot)
     if json:

@@ -19,6 +19,11 @@ from .planner.words import nodes as count
 FORMATS = (".png", ".svg", ".pdf")
 
 
+def waiting(what: str) -> Any:
+    """A spinner on the terminal while something takes its time; nothing in a file or a pipe."""
+    return Console(stderr=True).status(f"{what} ...")
+
+
 def print_plan(plan: Plan, plot: Path | None = None) -> None:
     console = Console()
     table = Table(box=box.SIMPLE_HEAD)
