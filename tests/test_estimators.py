@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -209,6 +211,22 @@ def test_a_stream_keeps_what_it_was_begun_with(change, name):
         model.partial_fit(X, y)
     assert model.n_tasks_seen_ == 1
     model.set_params(n_rounds=3, tol=1e-3).fit(X, y)
+
+
+def test_a_network_object_carries_one_stream():
+    (X, y), network = data(), LocalNetwork()
+    first = conche.ConcheRegressor(network=network).partial_fit(X, y)
+    conche.ConcheRegressor(network=network).partial_fit(X, -y)
+    with pytest.raises(ValueError, match="another model has started this network"):
+        first.partial_fit(X, y)
+
+
+def test_copies_go_on_independently():
+    (X, y), (X2, y2) = data(), data(seed=1)
+    model = conche.ConcheRegressor(n_nodes=2).partial_fit(X, y)
+    other = copy.deepcopy(model).partial_fit(X2, y2)
+    assert model.n_tasks_seen_ == 1
+    assert np.array_equal(model.partial_fit(X2, y2).coef_, other.coef_)
 
 
 def test_a_failed_fit_gives_a_network_object_back_its_nodes():

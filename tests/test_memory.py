@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import conche
 from conche.metrics import generalization_error
@@ -130,6 +131,18 @@ def test_default_ridge_does_not_depend_on_units_or_origins():
     ridge = column_ridge(seen, float(seen.scales.mean()))
     np.testing.assert_allclose(ridge / scale**2, 4.0, rtol=0.2)
     np.testing.assert_allclose(column_ridge(Spread.of(np.zeros((5, 2))), 4.0), 4.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_scales_of_sparse_columns_are_those_of_dense_ones(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 6)) * (rng.random((200, 6)) < 0.5)
+    X[:, 3:5] += 1e4
+    X[:, 5] = 0.1
+    X = X.astype(dtype)
+    dense, thin = Spread.of(X).scales, Spread.of(sparse.csr_array(X)).scales
+    np.testing.assert_allclose(thin, dense, rtol=1e-9 if dtype == np.float64 else 1e-2)
+    assert thin[5] == pytest.approx(0.01, rel=1e-6)
 
 
 @pytest.mark.parametrize("offset", [0.0, 10.0, 1000.0])

@@ -96,6 +96,11 @@ def test_the_same_seed_gives_the_same_trials_for_any_number_of_jobs():
         (dict(correlation=1.0), "correlation=1.0"),
         (dict(weights=np.ones((2, 10))), "weights have shape"),
         (dict(n_rounds=0), "n_rounds=0"),
+        (dict(n_samples=2.5), "n_samples must be whole"),
+        (dict(noise_var=np.inf), "noise_var=inf"),
+        (dict(n_shared=2.5), "n_shared=2.5"),
+        (dict(trials=2.5), "trials=2.5"),
+        (dict(weights=np.full((3, 10), np.nan)), "weights have missing"),
     ],
 )
 def test_bad_settings_are_named(change, message):

@@ -138,6 +138,8 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         }
 
     def _check_stream(self) -> None:
+        if getattr(self._nodes, "partition", self.partition_) is not self.partition_:
+            raise ValueError("another model has started this network object: give each its own")
         for name, new in self._settings().items():
             old = self._fixed[name]
             if old is not new and old != new:

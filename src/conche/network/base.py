@@ -13,8 +13,12 @@ from ..solvers.base import Array, Context, Solver
 class Network(Protocol):
     """K nodes behind one small protocol. Answers are sums over the nodes, in the nodes' order.
 
+    A network carries one stream; ``partition`` is the very object that it was started with.
+
     Every engine returns the local network's result to 1e-10.
     """
+
+    partition: Partition
 
     def start(self, solver: Solver, partition: Partition, states: Sequence[State]) -> None:
         """Make the nodes, each with its state."""

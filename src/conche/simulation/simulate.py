@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,8 @@ def simulate(
     model = _model(
         n_tasks, n_samples, partition, n_shared, noise_var, n_rounds, correlation, weights
     )
-    if trials < 2:
-        raise ValueError(f"trials={trials}: a standard error needs at least 2")
+    if not isinstance(trials, Integral) or trials < 2:
+        raise ValueError(f"trials={trials}: a standard error needs a whole number, at least 2")
     run = choose(model, method)
     tasks = (delayed(_one)(run, model, seed, i) for i in range(trials))
     return Simulation(np.array(Parallel(n_jobs=n_jobs)(tasks)))
@@ -89,8 +90,9 @@ def _model(
     weights: Any,
 ) -> Model:
     sizes = check_sizes(partition)
-    if n_tasks < 1 or n_rounds < 1:
-        raise ValueError(f"n_tasks={n_tasks} and n_rounds={n_rounds} must be at least 1")
+    for name, count in (("n_tasks", n_tasks), ("n_rounds", n_rounds), ("n_shared", n_shared)):
+        if not isinstance(count, Integral) or count < (name != "n_shared"):
+            raise ValueError(f"{name}={count!r} must be a whole number of at least 1")
     if not 0 <= n_shared <= sum(sizes):
         raise ValueError(f"n_shared={n_shared} must lie between 0 and n_features={sum(sizes)}")
     if not 0 <= correlation < 1:
@@ -98,11 +100,15 @@ def _model(
     samples = per_task("n_samples", n_samples, n_tasks)
     noise = per_task("noise_var", noise_var, n_tasks)
     for name, values, least in (("n_samples", samples, 1), ("noise_var", noise, 0)):
-        if not values.min() >= least:
-            raise ValueError(f"{name}={values.min():g} must be at least {least}")
+        if not (values.min() >= least and np.all(np.isfinite(values))):
+            raise ValueError(f"{name}={values.min():g} must be at least {least} and finite")
+    if np.any(samples != np.floor(samples)):
+        raise ValueError("n_samples must be whole numbers")
     W = None if weights is None else np.asarray(weights, dtype=float)
     if W is not None and W.shape != (n_tasks, sum(sizes)):
         raise ValueError(f"weights have shape {W.shape}, expected {(n_tasks, sum(sizes))}")
+    if W is not None and not np.all(np.isfinite(W)):
+        raise ValueError("weights have missing or infinite values")
     return Model(
         tuple(int(n) for n in samples), tuple(float(s) for s in noise), sizes, n_shared, n_rounds,
         correlation, W,

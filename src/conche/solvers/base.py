@@ -146,9 +146,12 @@ class Spread:
     def of(cls, block: Block) -> Spread:
         n = block.shape[0]
         if sparse.issparse(block):
-            mean = np.asarray(block.mean(axis=0), dtype=np.float64).ravel()
-            squares = np.asarray(block.multiply(block).sum(axis=0), dtype=np.float64).ravel()
-            return cls(n, mean, np.maximum(squares - n * mean**2, 0.0))
+            columns = block.tocsc().astype(np.float64)
+            stored = np.diff(columns.indptr)
+            mean = np.asarray(columns.sum(axis=0)).ravel() / n
+            columns.data = (columns.data - np.repeat(mean, stored)) ** 2
+            deviations = np.asarray(columns.sum(axis=0)).ravel() + (n - stored) * mean**2
+            return cls(n, mean, deviations)
         mean = block.mean(axis=0, dtype=np.float64)
         centred = block - mean.astype(block.dtype)
         return cls(n, mean, np.einsum("ij,ij->j", centred, centred).astype(np.float64))
