@@ -157,6 +157,21 @@ def test_features_need_not_be_centred(offset, n_nodes):
     assert np.mean((X @ w - model.predict(X)) ** 2) < 0.05
 
 
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize("n_nodes", [1, 2])
+def test_labels_of_uncentred_features_are_learnt_with_an_intercept(loss, n_nodes):
+    scores = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        w = rng.standard_normal(6)
+        model = conche.ConcheClassifier(n_nodes=n_nodes, loss=loss, fit_intercept=True)
+        for n in (1, 3, 2, 6, 200, 200):
+            X = rng.standard_normal((n, 6)) + 10
+            model.partial_fit(X, (X - 10) @ w > 0, classes=[False, True])
+        scores.append(model.score(X, (X - 10) @ w > 0))
+    assert np.mean(scores) > 0.95
+
+
 def test_the_ridge_settles_after_ten_samples():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 5)) * [1e-2, 1, 1e2, 1, 1] + 100

@@ -173,8 +173,12 @@ class Spread:
     def scales(self) -> Array:
         """The variance per column; the mean square where it does not vary or samples are few."""
         squares = self.deviations / self.count + self.mean**2
-        varies = self.settled & (self.deviations > 1e-20 * self.count * self.mean**2)
-        return np.where(varies, self.deviations / self.count, squares)
+        return np.where(self.settled & self.varies, self.deviations / self.count, squares)
+
+    @property
+    def varies(self) -> Array:
+        """Which columns are more than a constant and its rounding."""
+        return np.asarray(self.deviations > 1e-20 * self.count * self.mean**2)
 
 
 def squared_norm(block: Block) -> float:

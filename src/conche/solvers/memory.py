@@ -26,6 +26,7 @@ from .sketch import cross_norm, probes, shrinkage, sketch_matrix
 ONE_NODE_EXACT = 4096
 SKETCH_ROWS = (256, 600)  # at least, at most
 DEFAULT_DAMPING = 4.0  # samples that the ridge counts for
+CONSTANT_DAMPING = 1e-3  # the same for constant columns: an intercept should be free
 LEAST_DAMPING = 1e-12  # relative: what damping=0 means
 
 
@@ -163,10 +164,11 @@ def column_ridge(seen: Spread, scale: float) -> Array:
     While fewer than ten have been, the column's scale is drawn to the overall one (a geometric
     mean with weights n : 10) and counts for one sample: few samples say little of a scale, and a
     ridge proportional to it would give the smallest entries the largest weights. Columns that are
-    still zero take the overall scale.
+    still zero take the overall scale; constant ones, such as an intercept's, are left nearly free.
     """
     own = np.where(seen.scales > 0, seen.scales, scale)
     if seen.settled:
-        return np.asarray(DEFAULT_DAMPING * own)
+        free = ~seen.varies & (seen.scales > 0)
+        return np.asarray(np.where(free, CONSTANT_DAMPING, DEFAULT_DAMPING) * own)
     n = seen.count
     return np.asarray(np.exp((n * np.log(own) + ENOUGH * np.log(scale)) / (n + ENOUGH)))
