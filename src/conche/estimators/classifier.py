@@ -17,7 +17,7 @@ from ..solvers.base import Array
 from .base import Stream
 
 
-class CoCoAClassifier(ClassifierMixin, Stream):  # type: ignore[misc]
+class CoCoAClassifier(ClassifierMixin, Stream):  # type: ignore[misc]  # an untyped mixin
     """Distributed continual linear classification with CoCoA, one against the rest.
 
     As `CoCoARegressor`, with targets in {-1, 1}: one output for two classes, else one per class.

@@ -13,7 +13,7 @@ from ..solvers.base import Array
 from .base import Stream
 
 
-class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[misc]
+class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[misc]  # untyped
     """Distributed continual linear regression with CoCoA.
 
     The columns of X live on ``n_nodes`` nodes that exchange vectors as long as the task has

@@ -28,8 +28,8 @@ class LocalNetwork:
 
     ``n_threads=None`` uses every core. While nodes run in threads, BLAS is held to one thread, so
     that they do not fight; in the rounds, whose products are bound by memory and not by arithmetic,
-    BLAS's own threads serve better. Sums are taken in the nodes' order: the result does not depend
-    on the number of threads.
+    BLAS's own threads serve better. Sums are taken in the nodes' order, so the number of threads
+    matters no more than BLAS's own rounding does.
     """
 
     def __init__(self, n_threads: int | None = None):

@@ -100,7 +100,10 @@ def plan_from_tasks(
 
     alike = "all pairs of tasks are equally alike"
     if drifting:
-        alike = "neighbouring tasks are more alike than distant ones: every pair has its own number"
+        alike = (
+            "neighbouring tasks are more alike than distant ones: every pair has its own number "
+            "(but longer streams are foreseen with one for all pairs)"
+        )
     question = Question(
         n_features=p,
         n_samples=found.n_samples.astype(float),
