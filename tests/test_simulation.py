@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import warnings
+
 import numpy as np
 import pytest
 from scipy.stats import ks_2samp
 
 import conche
 from conche import theory
-from conche.simulation.simulate import _model, choose
+from conche.simulation.draws import Unknowns, distances, reduced_task
+from conche.simulation.model import make_model, trial_generator
+from conche.simulation.rows import by_rows, learning_curves, offline_by_rows
+from conche.simulation.simulate import choose
 from conche.theory import Similarity
 
-TALL, WIDE, MIXED = "by_rows", "by_span", "by_rows"
+TALL, WIDE, MIXED = "one_by_rows", "by_span", "one_by_rows"
 SETTINGS = [  # n, partition, n_shared, n_rounds, correlation, the reduction taken
     (40, [5, 12, 9], 13, 1, 0.0, TALL),
     (40, [5, 12, 9], 13, 5, 0.0, TALL),
@@ -35,7 +41,7 @@ def test_auto_and_plain_agree_in_distribution(index):
         n_tasks=4, n_samples=n, partition=partition, n_shared=n_shared, noise_var=0.3,
         n_rounds=n_rounds, correlation=correlation,
     )  # fmt: skip
-    model = _model(**options, weights=None)
+    model = make_model(**options)
     assert choose(model, "auto").__name__ == reduction
     auto = conche.simulate(**options, trials=800, seed=1)
     plain = conche.simulate(**options, trials=800, seed=2, method="plain")
@@ -57,13 +63,14 @@ def test_fixed_weights_and_theory(n, partition):
 def test_plain_is_what_the_estimator_does():
     rng = np.random.default_rng([0, 0])
     simulated = conche.simulate(2, [20, 30], [4, 8], 6, 0.1, n_rounds=3, trials=2, method="plain")
-    model = _model(2, [20, 30], [4, 8], 6, 0.1, 3, 0.0, None)
-    W = model.draw_weights(rng)
+    model = make_model(2, [20, 30], [4, 8], 6, 0.1, 3)
+    W = Unknowns(model, [rng]).of(6)[0]
     estimator = conche.CoCoARegressor(partition=[4, 8], n_rounds=3)
     for t, n in enumerate((20, 30)):
         X = rng.standard_normal((n, 12))
         estimator.partial_fit(X, X @ W[t] + np.sqrt(0.1) * rng.standard_normal(n))
-        assert simulated.trials[0, t] == pytest.approx(model.error(estimator.coef_, W), rel=1e-9)
+        error = np.mean(np.sum((estimator.coef_ - W) ** 2, axis=1)) + 0.1
+        assert simulated.trials[0, t] == pytest.approx(error, rel=1e-9)
 
 
 def test_a_billion_columns():
@@ -96,6 +103,7 @@ def test_the_same_seed_gives_the_same_trials_for_any_number_of_jobs():
         (dict(correlation=1.0), "correlation=1.0"),
         (dict(weights=np.ones((2, 10))), "weights have shape"),
         (dict(n_rounds=0), "n_rounds=0"),
+        (dict(training=True, method="plain"), "training=True needs"),
         (dict(n_samples=2.5), "n_samples must be whole"),
         (dict(noise_var=np.inf), "noise_var=inf"),
         (dict(n_shared=2.5), "n_shared=2.5"),
@@ -107,3 +115,95 @@ def test_bad_settings_are_named(change, message):
     options = dict(n_tasks=3, n_samples=20, partition=[4, 6], n_shared=5) | change
     with pytest.raises(ValueError, match=message):
         conche.simulate(**options)
+
+
+SAME_SHAPE = [  # partition, n_shared, n_rounds
+    ([24], 0, 1), ([12, 12], 0, 1), ([12, 12], 24, 7), ([8] * 3, 12, 1), ([4] * 6, 12, 3),
+    ([1] * 24, 5, 2), ([5, 5, 7, 7], 12, 4),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "correlation"), [(40, 0.0), (24, 0.5), (9, 0.0), (1, 0.0)])
+def test_one_draw_serves_every_setting_of_its_shape(n, correlation):
+    """Against the estimator itself, on the very matrices that were drawn."""
+    models = [make_model(3, n, *one, n_rounds=r, noise_var=0.1, correlation=correlation)
+              for *one, r in SAME_SHAPE]  # fmt: skip
+    together = by_rows(models, [trial_generator(0, i) for i in range(2)])
+    for model, D in zip(models, together, strict=True):
+        rng = [trial_generator(0, 1)]
+        W = Unknowns(model, rng).of(model.n_shared)
+        estimator = conche.CoCoARegressor(partition=model.partition, n_rounds=model.n_rounds)
+        for t in range(3):
+            task = reduced_task(model, t, rng)
+            y = task.R[0] @ W[0, t] + np.sqrt(0.1) * task.noise[0]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", conche.NearSquareWarning)
+                estimator.partial_fit(task.R[0], y)
+            apart = distances(estimator.coef_, W[0], correlation)
+            assert D[1, t] == pytest.approx(apart, rel=1e-6)
+
+
+def test_learning_curves_are_what_the_estimator_does_round_by_round():
+    """Wide tasks are drawn whole, so the path itself can be compared."""
+    model = make_model(3, 8, [10, 14], 12, 0.1, n_rounds=4)
+    (G,), (F,) = learning_curves([model], 2, [trial_generator(5, 0)])
+    rng = [trial_generator(5, 0)]
+    W = Unknowns(model, rng).of(12)
+    drawn = [reduced_task(model, t, rng) for t in range(3)]
+    tasks = [
+        conche.Task(d.R[0], d.R[0] @ W[0, t] + np.sqrt(0.1) * d.noise[0], W[0, t], 0.1)
+        for t, d in enumerate(drawn)
+    ]
+    before = conche.CoCoARegressor(partition=[10, 14])
+    at = 0
+    for step in range(6):
+        task, seen = tasks[step % 3], tasks[: min(step + 1, 3)]
+        for rounds in range(1, 5):
+            after = copy.deepcopy(before).set_params(n_rounds=rounds).partial_fit(task.X, task.y)
+            assert G[0, at] == pytest.approx(conche.generalization_error(after.coef_, tasks))
+            assert F[0, at] == pytest.approx(conche.training_error(after.coef_, seen), abs=1e-12)
+            at += 1
+        before = after
+
+
+@pytest.mark.parametrize(("n", "rounds"), [(30, 3), (6, 1)])
+def test_training_error_against_plain_monte_carlo(n, rounds):
+    """Tall tasks are drawn by their triangular factor, and the noise outside it by its length."""
+    options = dict(n_tasks=2, n_samples=n, noise_var=0.5, n_shared=5)
+    reduced = conche.simulate(
+        **options, partition=[4, 6], n_rounds=rounds, trials=600, training=True
+    )
+    plain = []
+    for trial in range(600):
+        tasks = conche.gaussian_tasks(
+            2, n, 10, n_shared=5, noise_var=0.5, seed=np.random.default_rng([9, trial])
+        )
+        model, line = conche.CoCoARegressor(partition=[4, 6], n_rounds=rounds), []
+        for t, task in enumerate(tasks):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", conche.NearSquareWarning)
+                model.partial_fit(task.X, task.y)
+            line.append(conche.training_error(model.coef_, tasks[: t + 1]))
+        plain.append(line)
+    apart = np.mean(plain, axis=0) - reduced.training.mean(axis=0)
+    spread = np.hypot(np.std(plain, axis=0), reduced.training.std(axis=0)) / np.sqrt(600)
+    assert np.all(np.abs(apart) < 4 * spread)
+    assert np.all(reduced.mean > 0)
+
+
+@pytest.mark.parametrize("n", [30, 10, 7])
+def test_offline_is_the_offline_solution(n):
+    models = [make_model(4, n, [20], s, 0.1) for s in (0, 12)]
+    errors = offline_by_rows(models, [1, 2, 4], [trial_generator(1, i) for i in range(2)])
+    for m, model in enumerate(models):
+        rng = [trial_generator(1, 1)]
+        W = Unknowns(model, rng).of(model.n_shared)[0]
+        tasks = []
+        for t in range(4):
+            task = reduced_task(model, t, rng)
+            y = task.R[0] @ W[t] + np.sqrt(0.1) * task.noise[0]
+            tasks.append(conche.Task(task.R[0], y, W[t], 0.1))
+            if t + 1 in (1, 2, 4):
+                best = conche.offline_solution(tasks)
+                got = errors[m, 1, [1, 2, 4].index(t + 1)]
+                assert got == pytest.approx(conche.generalization_error(best, tasks), rel=1e-6)

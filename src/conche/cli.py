@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -109,6 +110,55 @@ def plan(
         reports.print_json(advice)
     else:
         reports.print_plan(advice, plot)
+
+
+@app.command()
+def reproduce(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(help="fig2 ... fig12, all, or a spec of your own (FILE.toml)."),
+    ] = None,
+    scale: Annotated[
+        str, typer.Option(help="quick (all in about a minute), or the paper's own sizes: paper.")
+    ] = "quick",
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("figures"),
+    jobs: Annotated[int | None, typer.Option(help="Processes; all cores unless given.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same tables.")] = 0,
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare with theory and with the paper's words.")
+    ] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with MNIST's idx files, for fig11 and fig12.")
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="List the figures.")] = False,
+) -> None:
+    """Make the paper's figures, theory beside simulation; or answer a question of your own.
+
+    All of them, small:     conche reproduce all --check
+
+    As the paper has them:  conche reproduce all --scale paper --data MNIST_FOLDER --check
+
+    Your own:               conche reproduce my.toml
+
+    Each gets a folder with table.csv, figure.png, figure.svg and manifest.json. Stopped at any
+    moment, the same command goes on where it stood. Exit status 1: a check failed.
+    """
+    from rich.console import Console
+
+    from .figures import reproduce as figure_making
+
+    if list_them:
+        Console().print(figure_making.listing())
+        return
+    if not figures:
+        raise ValueError("which figure? fig2 ... fig12, all, or a .toml file; --list shows them")
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"--jobs {jobs} must be at least 1")
+    if seed < 0:
+        raise ValueError(f"--seed {seed} must not be negative")
+    cores = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 1
+    if not figure_making.reproduce(figures, scale, out, cores, seed, check, data):
+        raise typer.Exit(1)
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ def generalization_error(coef: Any, tasks: Sequence[Task]) -> float:
                 f"coef has shape {coef.shape}, but task {task.name or t} has "
                 f"{np.shape(task.weights)[0]} weights"
             )
-        errors.append(toeplitz_norm(coef - task.weights, task.correlation) + task.noise_var)
+        errors.append(float(toeplitz_norm(coef - task.weights, task.correlation)) + task.noise_var)
     return float(np.mean(errors))
 
 

@@ -10,18 +10,25 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..theory.recursion import per_task
-from .model import Array, Model, check_sizes, trial_generator
-from .trials import by_rows, by_span, plain, span_size
+from . import span
+from .model import Array, Generators, Model, make_model, trial_generator
+from .plain import plain
+from .rows import by_rows, learning_curves
 
-Trial = Callable[[Model, np.random.Generator], Array]
+Batch = Callable[[Model, Generators], Array]
+BATCH_ENTRIES = 2e6  # of all matrices that a batch of trials holds together
+LARGEST_BATCH = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """``trials`` (n_trials x n_tasks): G_T after 1..T tasks, trial by trial."""
+    """``trials`` (n_trials x n_tasks): G_T after 1..T tasks, trial by trial.
+
+    ``training``, where asked for, is f_t of the same estimates: their error on the tasks seen.
+    """
 
     trials: Array
+    training: Array | None = None
 
     @property
     def mean(self) -> Array:
@@ -46,70 +53,64 @@ def simulate(
     method: str = "auto",
     n_jobs: int | None = None,
     weights: Any = None,
+    training: bool = False,
 ) -> Simulation:
     """Simulate Algorithm 1 on the model of the paper's Section IV.
 
     ``weights`` (n_tasks x n_features) fixes the unknowns for all trials; otherwise they are drawn
     anew in each. ``method="plain"`` draws every matrix and runs the real nodes; ``"auto"`` picks a
-    reduction that is exact in distribution (`conche.simulation.trials`). The same seed gives the
-    same trials for any ``n_jobs``.
+    reduction that is exact in distribution: the triangular factor of a tall task (`rows`), or the
+    few directions that matter of very wide blocks (`span`). ``training`` adds the training error.
+    The same seed gives the same trials for any ``n_jobs``.
     """
-    model = _model(
+    model = make_model(
         n_tasks, n_samples, partition, n_shared, noise_var, n_rounds, correlation, weights
     )
     if not isinstance(trials, Integral) or trials < 2:
         raise ValueError(f"trials={trials}: a standard error needs a whole number, at least 2")
-    run = choose(model, method)
-    tasks = (delayed(_one)(run, model, seed, i) for i in range(trials))
-    return Simulation(np.array(Parallel(n_jobs=n_jobs)(tasks)))
+    if training and method != "auto":
+        raise ValueError("training=True needs method='auto'")
+    run = _with_training if training else choose(model, method)
+    batches = batched(model, int(trials))
+    work = (delayed(run_batch)(run, model, seed, batch) for batch in batches)
+    values = np.concatenate(Parallel(n_jobs=n_jobs)(work))
+    if training:
+        return Simulation(values[..., 0], values[..., 1])
+    return Simulation(model.error(values))
 
 
-def choose(model: Model, method: str) -> Trial:
+def choose(model: Model, method: str) -> Batch:
     """Which of the three ways to sample a trial."""
     if method == "plain":
         return plain
     if method != "auto":
         raise ValueError(f"method={method!r} must be 'auto' or 'plain'")
-    most = max(model.n_samples)
-    widths = [p - span_size(model, k) - 1 for k, p in enumerate(model.partition)]
-    return by_span if model.correlation == 0 and min(widths) >= most else by_rows
+    return span.by_span if span.fits(model) else one_by_rows
 
 
-def _one(run: Trial, model: Model, seed: int, trial: int) -> Array:
-    return run(model, trial_generator(seed, trial))
+def one_by_rows(model: Model, rngs: Generators) -> Array:
+    return by_rows([model], rngs)[0]
 
 
-def _model(
-    n_tasks: int,
-    n_samples: Any,
-    partition: Sequence[int],
-    n_shared: int,
-    noise_var: Any,
-    n_rounds: int,
-    correlation: float,
-    weights: Any,
-) -> Model:
-    sizes = check_sizes(partition)
-    for name, count in (("n_tasks", n_tasks), ("n_rounds", n_rounds), ("n_shared", n_shared)):
-        if not isinstance(count, Integral) or count < (name != "n_shared"):
-            raise ValueError(f"{name}={count!r} must be a whole number of at least 1")
-    if not 0 <= n_shared <= sum(sizes):
-        raise ValueError(f"n_shared={n_shared} must lie between 0 and n_features={sum(sizes)}")
-    if not 0 <= correlation < 1:
-        raise ValueError(f"correlation={correlation} must lie between 0 and 1")
-    samples = per_task("n_samples", n_samples, n_tasks)
-    noise = per_task("noise_var", noise_var, n_tasks)
-    for name, values, least in (("n_samples", samples, 1), ("noise_var", noise, 0)):
-        if not (values.min() >= least and np.all(np.isfinite(values))):
-            raise ValueError(f"{name}={values.min():g} must be at least {least} and finite")
-    if np.any(samples != np.floor(samples)):
-        raise ValueError("n_samples must be whole numbers")
-    W = None if weights is None else np.asarray(weights, dtype=float)
-    if W is not None and W.shape != (n_tasks, sum(sizes)):
-        raise ValueError(f"weights have shape {W.shape}, expected {(n_tasks, sum(sizes))}")
-    if W is not None and not np.all(np.isfinite(W)):
-        raise ValueError("weights have missing or infinite values")
-    return Model(
-        tuple(int(n) for n in samples), tuple(float(s) for s in noise), sizes, n_shared, n_rounds,
-        correlation, W,
-    )  # fmt: skip
+def _with_training(model: Model, rngs: Generators) -> Array:
+    """trials x T x 2: generalization and training error at each task's last round."""
+    (G,), (F,) = learning_curves([model], 1, rngs)
+    last = slice(model.n_rounds - 1, None, model.n_rounds)
+    return np.stack([G[:, last], F[:, last]], axis=-1)
+
+
+def batched(model: Model, trials: int, settings: int = 1) -> list[range]:
+    """Trials that are computed together: as many as keep the matrices small.
+
+    It depends on the sizes alone, so that results never depend on how the work is shared.
+    """
+    n, p, T = max(model.n_samples), model.n_features, model.n_tasks
+    rows = min(n, p)
+    matrix = rows * (model.n_nodes * n if span.fits(model) else p)
+    entries = matrix + settings * T * (T + min(p, 10**6))
+    size = int(np.clip(BATCH_ENTRIES / entries, 1, LARGEST_BATCH))
+    return [range(a, min(a + size, trials)) for a in range(0, trials, size)]
+
+
+def run_batch(run: Batch, model: Model, seed: int, batch: range) -> Array:
+    return run(model, [trial_generator(seed, trial) for trial in batch])

@@ -75,14 +75,15 @@ def correlated(z: Array, correlation: float) -> Array:
     return np.asarray(lfilter([1.0], [1.0, -correlation], z, axis=-1))
 
 
-def toeplitz_norm(x: Array, correlation: float) -> float:
-    """x^T Sigma x for Sigma_ij = correlation**|i-j|, in O(p) and without Sigma."""
+def toeplitz_norm(x: Array, correlation: float) -> Array:
+    """x^T Sigma x along the last axis for Sigma_ij = correlation**|i-j|, in O(p), without Sigma."""
     x = np.asarray(x)
+    squares = np.asarray(np.vecdot(x, x))
     if correlation == 0:
-        return float(x @ x)
+        return squares
     # s_i = sum_{j<i} e^{i-j} x_j obeys s_i = e (s_{i-1} + x_{i-1})
-    s = lfilter([0.0, correlation], [1.0, -correlation], x)
-    return float(x @ x + 2 * (x @ s))
+    s = lfilter([0.0, correlation], [1.0, -correlation], x, axis=-1)
+    return np.asarray(squares + 2 * np.vecdot(x, s))
 
 
 def _one_per_task(name: str, value: float | Sequence[float], n_tasks: int) -> list[float]:

@@ -1,0 +1,68 @@
+"""Whether a figure shows what it should: simulation beside theory, and the paper's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from .run import Figure
+
+ALLOWED = 0.01  # of the points with theory may lie beyond 4 standard errors
+
+
+class Finding(NamedTuple):
+    """One statement, whether it holds, and the numbers that say so. None: it does not apply."""
+
+    statement: str
+    holds: bool | None
+    detail: str
+
+
+Statements = Callable[[Figure], Iterator[Finding]]
+
+
+def check(figure: Figure, scale: str) -> list[Finding]:
+    """Theory for any spec; the paper's statements and printed numbers for its own figures."""
+    from .statements import PRINTED, STATEMENTS
+
+    out = [_finite(figure), _against_theory(figure)]
+    name = figure.spec.name
+    if name in STATEMENTS and figure.spec.source:
+        out += STATEMENTS[name](figure)
+    if name in PRINTED and figure.spec.source:
+        if scale == "paper":
+            out += PRINTED[name](figure)
+        else:
+            out.append(Finding("the paper's printed numbers", None, "at --scale paper only"))
+    return out
+
+
+def passed(findings: list[Finding]) -> bool:
+    return all(finding.holds is not False for finding in findings)
+
+
+def _finite(figure: Figure) -> Finding:
+    bad = int(np.sum(~np.isfinite(figure.simulated)))
+    return Finding("every point is finite", bad == 0, f"{bad} of {len(figure.rows)} are not")
+
+
+def _against_theory(figure: Figure) -> Finding:
+    statement = "simulation agrees with theory"
+    points = [
+        (row.theory, mean, stderr)
+        for row, mean, stderr in zip(figure.rows, figure.simulated, figure.stderr, strict=True)
+        if row.theory is not None and not row.heavy
+    ]
+    heavy = sum(row.theory is not None and row.heavy for row in figure.rows)
+    aside = f"; {heavy} left out, |n_t - p_k| <= 4" if heavy else ""
+    if not points:
+        return Finding(statement, None, "no closed form applies here" + aside)
+    theory, mean, stderr = np.array(points).T
+    beyond = int(np.sum(~(np.abs(mean - theory) <= 4 * stderr)))
+    worst = np.max(np.abs(mean - theory) / np.maximum(stderr, 1e-300))
+    detail = (
+        f"{beyond} of {len(points)} points beyond 4 standard errors, the farthest at {worst:.1f}"
+    )
+    return Finding(statement, beyond <= ALLOWED * len(points), detail + aside)

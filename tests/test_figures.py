@@ -1,0 +1,261 @@
+"""Figures: specs refused by name, tables that do not depend on how they were made, checks."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import conche
+from conche import theory
+from conche.figures import SpecError, built_in, check, make, read_spec
+from conche.figures.checks import passed
+from conche.figures.run import Figure
+
+SPEC = """
+title = "small"
+x = "n_nodes"
+curves = ["n_shared", "n_tasks"]
+trials = 12
+offline = true
+[settings]
+n_features = 24
+n_samples = 40
+n_tasks = [2, 4]
+n_shared = [0, 12]
+n_nodes = [1, 2, 3, 4]
+[[panels]]
+noise_var = 0.01
+[[panels]]
+noise_var = 0.5
+n_samples = 6
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SPEC)
+    return path
+
+
+def table(folder: Path) -> list[dict[str, str]]:
+    with open(folder / "table.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_papers_figures_are_all_there():
+    assert built_in() == [f"fig{i}" for i in range(2, 13)]
+    for name in built_in():
+        assert read_spec(name, "paper").trials == 100
+        assert read_spec(name, "quick").source
+
+
+def test_results_and_their_agreement_with_simulate(small, tmp_path):
+    """One draw for all nodes, similarities and horizons gives what one setting at a time gives."""
+    figure, there = make(read_spec(str(small)), tmp_path, seed=3)
+    assert not there
+    folder = tmp_path / "small"
+    assert {f.name for f in folder.iterdir()} == {
+        "table.csv", "figure.png", "figure.svg", "manifest.json",
+    }  # fmt: skip
+    rows = table(folder)
+    assert list(rows[0]) == ["panel", "x", "curve", "simulated", "stderr", "theory"]
+    assert len(rows) == 2 * (4 * 2 * 2 + 4 * 2 * 2)
+    for K in (1, 2, 3, 4):
+        sizes = [24 // K] * K
+        alone = conche.simulate(4, 40, sizes, 12, 0.01, trials=12, seed=3)
+        (row,) = (
+            r for r in rows
+            if (r["panel"], r["x"], r["curve"]) == ("a", str(K), "p_S=12, T=4")
+        )  # fmt: skip
+        assert float(row["simulated"]) == pytest.approx(alone.mean[-1], rel=1e-10)
+        assert float(row["stderr"]) == pytest.approx(alone.stderr[-1], rel=1e-10)
+        expected = theory.generalization_error(theory.Similarity.shared(4, sizes, 12), 40, 0.01)
+        assert float(row["theory"]) == pytest.approx(expected[-1])
+    offline = figure.curve("a", "offline, p_S=12, T=4")[1]
+    assert np.all(offline == offline[0])  # it has no nodes
+
+
+def test_the_same_bytes_for_any_number_of_jobs(small, tmp_path):
+    for jobs in (1, 2):
+        make(read_spec(str(small)), tmp_path / str(jobs), jobs=jobs)
+    for name in ("table.csv", "figure.png", "figure.svg", "manifest.json"):
+        one, two = ((tmp_path / str(jobs) / "small" / name).read_bytes() for jobs in (1, 2))
+        assert one == two, name
+
+
+def test_a_finished_figure_is_not_made_again_and_another_seed_is(small, tmp_path):
+    spec = read_spec(str(small))
+    first, _ = make(spec, tmp_path)
+    again, there = make(spec, tmp_path)
+    assert there and np.array_equal(first.simulated, again.simulated)
+    other, there = make(spec, tmp_path, seed=1)
+    assert not there and not np.array_equal(first.simulated, other.simulated)
+    (tmp_path / "small" / "table.csv").write_text("panel\n")  # spoilt: made again
+    assert not make(spec, tmp_path, seed=1)[1]
+
+
+def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path):
+    spec = tmp_path / "slow.toml"
+    larger = {"n_features = 24": "n_features = 240", "n_samples = 40": "n_samples = 400",
+              "trials = 12": "trials = 200"}  # fmt: skip
+    text = SPEC
+    for old, new in larger.items():
+        text = text.replace(old, new)
+    spec.write_text(text)
+    command = [sys.executable, "-c", "from conche.cli import main; main()"]
+    command += ["reproduce", str(spec), "--jobs", "2", "--out"]
+    run = subprocess.Popen(
+        [*command, str(tmp_path / "killed")], start_new_session=True, stdout=subprocess.DEVNULL
+    )
+    folder = tmp_path / "killed" / "slow"
+    while len(list(folder.glob(".parts-*/*.npy"))) < 3:
+        assert run.poll() is None, "it ended before it could be killed"
+        time.sleep(0.01)
+    os.killpg(run.pid, signal.SIGKILL)
+    run.wait()
+    kept = {f: f.stat().st_mtime_ns for f in folder.glob(".parts-*/*.npy")}
+    assert kept and not (folder / "table.csv").exists()
+    whole = tmp_path / "whole"
+    for out in (tmp_path / "killed", whole):
+        subprocess.run([*command, str(out)], check=True, stdout=subprocess.DEVNULL)
+    for name in ("table.csv", "figure.png", "figure.svg", "manifest.json"):
+        assert (folder / name).read_bytes() == (whole / "slow" / name).read_bytes(), name
+    assert not list(folder.glob(".*"))
+
+
+def test_a_spoilt_part_is_computed_again(small, tmp_path, monkeypatch):
+    from conche.figures import run
+
+    spec = read_spec(str(small))
+    whole, _ = make(spec, tmp_path / "whole")
+    monkeypatch.setattr(run, "_gather", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        make(spec, tmp_path / "stopped")
+    monkeypatch.undo()
+    part = next((tmp_path / "stopped" / "small").glob(".parts-*/*.npy"))
+    part.write_bytes(part.read_bytes()[:50])
+    resumed, _ = make(spec, tmp_path / "stopped")
+    assert np.array_equal(whole.simulated, resumed.simulated)
+
+
+def test_every_quick_figure_passes_its_checks(tmp_path):
+    """What a newcomer runs; about half a minute on two cores."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from conche.cli import main; main()",
+         "reproduce", "all", "--check", "--out", str(tmp_path)],
+        capture_output=True, text=True, env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "11 checked: all passed" in done.stdout
+    assert "embedded 8 x 8 digits" in done.stdout
+
+
+def test_checks_can_fail(small, tmp_path):
+    figure, _ = make(read_spec(str(small)), tmp_path)
+    assert passed(check(figure, "quick"))
+    moved = figure.simulated.copy()
+    with_theory = [i for i, row in enumerate(figure.rows) if row.theory and not row.heavy]
+    moved[with_theory[:2]] += 10 * figure.stderr[with_theory[:2]]
+    findings = check(Figure(figure.spec, figure.rows, moved, figure.stderr), "quick")
+    assert not passed(findings)
+    assert "2 of" in next(f.detail for f in findings if f.holds is False)
+
+
+def test_a_failed_check_is_exit_status_1(tmp_path):
+    """A table whose numbers are wrong, and whose manifest vouches for them."""
+    command = [sys.executable, "-c", "from conche.cli import main; main()"]
+    command += ["reproduce", "fig5", "--check", "--out", str(tmp_path)]
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    folder = tmp_path / "fig5"
+    rows = table(folder)
+    for row in rows:
+        row["simulated"] = str(2 * float(row["simulated"]))
+    with open(folder / "table.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    digest = hashlib.sha256((folder / "table.csv").read_bytes()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"table_sha256": digest}))
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "fig5: FAIL" in done.stdout and "FAILED: fig5" in done.stdout
+
+
+def test_printed_numbers_are_compared_at_the_papers_scale_only():
+    from conche.figures.statements import PRINTED, STATEMENTS
+
+    assert set(STATEMENTS) == set(built_in())
+    spec = read_spec("fig4", "paper")
+    from conche.figures.sweep import sweep
+
+    rows = sweep(spec, 0).rows
+    wrong = np.array([0.5 if row.theory is None else row.theory for row in rows])
+    findings = list(PRINTED["fig4"](Figure(spec, rows, wrong, np.zeros(len(rows)))))
+    assert [f.holds for f in findings if "offline, T" in f.statement] == [False] * 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('x = "n_nodes"', 'x = "nodes"', "x = 'nodes' must be one of"),
+        ('x = "n_nodes"', 'x = "n_tasks"', "different settings"),
+        ("n_nodes = [1, 2, 3, 4]", "n_nodes = 4", "n_nodes is an axis"),
+        ("n_nodes = [1, 2, 3, 4]", "n_nodes = [1, 1]", "n_nodes lists a value twice"),
+        ("n_nodes = [1, 2, 3, 4]", "n_nodes = [1, 25]", "n_nodes = 25 must not exceed"),
+        ("n_nodes = [1, 2, 3, 4]", "n_nodes = [1, 2.5]", "n_nodes = 2.5 must be a whole"),
+        ("n_features = 24", "n_features = [24, 48]", "neither x nor one of the curves"),
+        ("n_features = 24", "", "n_features is missing"),
+        ("n_features = 24", "n_columns = 24", "unknown entry n_columns"),
+        ("n_shared = [0, 12]", "n_shared = [0, 30]", "n_shared = 30 must not exceed"),
+        ("trials = 12", "trials = 1", "trials = 1 must be"),
+        ("noise_var = 0.5", "noise_var = -1", "noise_var = -1 must be"),
+        ("noise_var = 0.5", "correlation = 1.0", "correlation = 1.0 must lie below 1"),
+        ("noise_var = 0.5", "error = 'training'", "error = 'training'"),
+        ("offline = true", "offline = 3", "offline must be"),
+        ("offline = true", "kind = 'magic'", "kind = 'magic'"),
+        ("offline = true", "kind = 'learning'", "x of a learning curve"),
+        ("offline = true", "colour = 'red'", "unknown entry colour"),
+        ("offline = true", "offline = ", "small.toml"),
+        ("[settings]", "[plot]\nx_scale = 'cubic'\n[settings]", "plot.x_scale"),
+    ],
+)
+def test_wrong_specs_are_refused_by_name(small, old, new, message):
+    assert old in SPEC
+    small.write_text(SPEC.replace(old, new, 1))
+    with pytest.raises(SpecError, match=message) as caught:
+        read_spec(str(small))
+    assert str(small) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "which figure?"),
+        (["fig13"], "no figure 'fig13'"),
+        (["fig2", "--scale", "huge"], "'huge' must be quick or paper"),
+        (["fig2", "--jobs", "0"], "--jobs 0"),
+        (["fig2", "--seed", "-1"], "--seed -1"),
+        (["missing.toml"], "missing.toml: cannot be read"),
+        (["fig11", "--data", "nowhere"], "nowhere: no train-images"),
+    ],
+)
+def test_wrong_commands_are_one_line(arguments, message, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", "from conche.cli import main; main()", "reproduce", *arguments],
+        capture_output=True, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1 and message in done.stderr
+    assert not list(tmp_path.iterdir())
