@@ -181,12 +181,12 @@ def test_a_single_bad_task_is_announced():
 
 
 def test_given_nodes_are_not_called_advised():
-    from conche import reports
+    from conche.planner.question import number
 
     plan = conche.plan(100_000, 200_000, 4, 0, 1.0, n_nodes=1)
     assert plan.given
     assert not conche.plan(**NUMBERS).given
-    assert reports.number(np.inf) == "unbounded"
+    assert number(np.inf) == "unbounded"
 
 
 def test_noise_is_not_biased_by_weighing():

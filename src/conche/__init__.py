@@ -9,12 +9,13 @@ from .estimators import (
     ConcheClassifier,
     ConcheRegressor,
     NearSquareWarning,
+    StreamPipeline,
 )
 from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
 from .offline import offline_solution
 from .planner import Plan, plan, plan_from_tasks
 from .simulation import Simulation, simulate
-from .tasks import CosineFeatures, Task, gaussian_tasks
+from .tasks import CosineFeatures, FileStream, Task, gaussian_tasks, odd_even_mnist
 
 __version__ = "0.1.0"
 
@@ -26,15 +27,18 @@ __all__ = [
     "CosineFeatures",
     "DivergenceError",
     "ErrorMatrix",
+    "FileStream",
     "ModelFileError",
     "NearSquareWarning",
     "Plan",
     "Simulation",
+    "StreamPipeline",
     "Task",
     "error_matrix",
     "gaussian_tasks",
     "generalization_error",
     "load",
+    "odd_even_mnist",
     "offline_solution",
     "plan",
     "plan_from_tasks",

@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -18,21 +18,29 @@ from safetensors.numpy import save as to_bytes
 
 from . import estimators
 from .cocoa import RoundRecord
+from .estimators.base import TaskRecord
+from .network.base import estimate
 from .node import State
 from .partition import Partition
+from .preparation import Preparation
 from .solvers.base import Array
 
 FORMAT = 1
 CLASSES = ("CoCoARegressor", "CoCoAClassifier", "ConcheRegressor", "ConcheClassifier")
 ROUND_FIELDS = tuple(RoundRecord.__annotations__)
+TASK_FIELDS = tuple(TaskRecord.__annotations__)
 
 
 class ModelFileError(ValueError):
     """A file that is not a whole Conche model this version can read."""
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a trained model; the file appears whole or not at all."""
+def save(model: Any, path: str | os.PathLike[str], timings: bool = True) -> None:
+    """Write a trained model; the file appears whole or not at all.
+
+    Without ``timings`` the records' seconds are written as zero, and the same stream gives the same
+    bytes.
+    """
     name = type(model).__name__
     if name not in CLASSES:
         raise TypeError(f"cannot save a {name}: only {', '.join(CLASSES)}")
@@ -42,10 +50,17 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, Array] = {}
     for k, state in enumerate(model._nodes.states()):
         arrays[f"node{k}.weights"] = state.weights
-        for key, array in state.memory.items():
-            arrays[f"node{k}.memory.{key}"] = array
-    for key in ROUND_FIELDS:
-        arrays[f"history.{key}"] = np.array([record[key] for record in model.history_])
+        for kind, kept in (("memory", state.memory), ("numbers", state.numbers)):
+            for key, array in kept.items():
+                arrays[f"node{k}.{kind}.{key}"] = array
+    for kind, fields, records in (
+        ("history", ROUND_FIELDS, model.history_), ("tasks", TASK_FIELDS, model.tasks_),
+    ):  # fmt: skip
+        for key in fields:
+            values = np.array([record[key] for record in records])
+            arrays[f"{kind}.{key}"] = values if timings or key != "seconds" else 0.0 * values
+    if hasattr(model, "path_"):
+        arrays["path.coef"], arrays["path.intercept"] = model.path_
     described = {
         "format": FORMAT,
         "class": name,
@@ -54,11 +69,14 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "dtype": np.dtype(model._weights_dtype).name,
         "n_tasks_seen": model.n_tasks_seen_,
         "damping": model.damping_,
+        "agreed": model._agreed,
+        "scores": model._scores.tolist(),
         "feature_names": _optional_list(model, "feature_names_in_"),
         "classes": _optional_list(model, "classes_"),
         "classes_dtype": str(model.classes_.dtype) if hasattr(model, "classes_") else None,
         "arrays": sorted(arrays),
         "flat_y": getattr(model, "_flat_y", None),
+        "stream": getattr(model, "stream_", None),
     }
     contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
     write_atomically(path, to_bytes(contiguous, {"conche": json.dumps(described)}))
@@ -116,30 +134,44 @@ def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> Any:
         model.classes_ = np.array(described["classes"], dtype=described["classes_dtype"])
     model._weights_dtype = np.dtype(described["dtype"])
     model.n_tasks_seen_, model.damping_ = described["n_tasks_seen"], described["damping"]
-    model.history_ = _history(arrays)
+    model.history_ = _records("history", ROUND_FIELDS, arrays)
+    model.tasks_ = _records("tasks", TASK_FIELDS, arrays)
+    model._agreed = described.get("agreed", described["damping"])
+    model._scores = np.array(described.get("scores", [0.0]))
     model._solver = model._make_solver()
+    model._preparation = Preparation(model.scaling, model.missing)
     model._fixed = model._settings()
     states = [_state(k, arrays) for k in range(len(columns))]
     for count, state in zip(model.partition_.weight_counts(), states, strict=True):
         if state.weights.ndim != 2 or len(state.weights) != count:
             raise ValueError("weights do not fit the partition")
+    n_outputs = states[0].weights.shape[1] // len(model._scores)
     if described["flat_y"] is not None:
-        model._flat_y, model._n_outputs = described["flat_y"], states[0].weights.shape[1]
+        model._flat_y, model._n_outputs = described["flat_y"], n_outputs
+    if described.get("stream") is not None:
+        model.stream_ = described["stream"]
+    if "path.coef" in arrays:
+        model.path_ = (arrays["path.coef"], arrays["path.intercept"])
     model._open_network(states)
-    weights = model.partition_.join([state.weights for state in states])
-    model.__dict__.update(model._shape_weights(weights))
+    whole = estimate(model.partition_, model._preparation, states)
+    start = int(np.argmin(model._scores)) * n_outputs
+    model.__dict__.update(model._shape_weights(whole, slice(start, start + n_outputs)))
     return model
 
 
 def _state(k: int, arrays: dict[str, Array]) -> State:
-    prefix = f"node{k}.memory."
-    memory = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
-    return State(arrays[f"node{k}.weights"], memory)
+    def kept(prefix: str) -> dict[str, Array]:
+        return {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+
+    memory, numbers = kept(f"node{k}.memory."), kept(f"node{k}.numbers.")
+    return State(arrays[f"node{k}.weights"], memory, numbers)
 
 
-def _history(arrays: dict[str, Array]) -> list[RoundRecord]:
-    rows = zip(*(arrays[f"history.{key}"].tolist() for key in ROUND_FIELDS), strict=True)
-    return [cast(RoundRecord, dict(zip(ROUND_FIELDS, row, strict=True))) for row in rows]
+def _records(kind: str, fields: tuple[str, ...], arrays: dict[str, Array]) -> list[Any]:
+    if kind == "tasks" and "tasks.task" not in arrays:
+        return []  # a file from before there were any
+    rows = zip(*(arrays[f"{kind}.{key}"].tolist() for key in fields), strict=True)
+    return [dict(zip(fields, row, strict=True)) for row in rows]
 
 
 def _jsonable(parameters: dict[str, Any]) -> dict[str, Any]:

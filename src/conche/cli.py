@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -159,6 +159,194 @@ def reproduce(
     cores = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 1
     if not figure_making.reproduce(figures, scale, out, cores, seed, check, data):
         raise typer.Exit(1)
+
+
+Target = Annotated[str, typer.Option(help="The target's column.")]
+TaskColumn = Annotated[
+    str | None, typer.Option(help="STREAM is one table; this column says which task a row is of.")
+]
+
+
+@app.command()
+def train(
+    stream: Annotated[str, typer.Argument(help="Folder or glob: one file per task, name order.")],
+    target: Target,
+    out: Annotated[Path, typer.Option(help="Write the model here.")],
+    nodes: Annotated[
+        int | None, typer.Option(help="Number of nodes; columns split evenly.")
+    ] = None,
+    groups: Annotated[
+        Path | None, typer.Option(help="JSON or TOML: nodes, and the columns each of them holds.")
+    ] = None,
+    task_column: TaskColumn = None,
+    features: Annotated[
+        str | None, typer.Option(help="Only these columns (names or patterns, comma-separated).")
+    ] = None,
+    drop: Annotated[str | None, typer.Option(help="All columns but these.")] = None,
+    solver: Annotated[
+        str, typer.Option(help="memory: does not forget. damped, exact: Algorithm 1.")
+    ] = "memory",
+    rounds: Annotated[int | None, typer.Option(help="Rounds a task; 10 (memory) or 1.")] = None,
+    acceleration: Annotated[
+        str | None, typer.Option(help="cg or none; cg is the default of memory.")
+    ] = None,
+    damping: Annotated[str | None, typer.Option(help="A number, or auto.")] = None,
+    sketch: Annotated[int | None, typer.Option(help="Rows of the shared sketch (memory).")] = None,
+    discount: Annotated[float | None, typer.Option(help="Weight of the past per task.")] = None,
+    classify: Annotated[
+        bool, typer.Option("--classify", help="The target is a label (text always is).")
+    ] = False,
+    classes: Annotated[
+        str | None, typer.Option(help="All labels, where the first task has not all of them.")
+    ] = None,
+    loss: Annotated[str, typer.Option(help="With labels: squared or logistic.")] = "squared",
+    scaling: Annotated[
+        str, typer.Option(help="Standardise columns by the first task(s), running, or none.")
+    ] = "first",
+    missing: Annotated[
+        str, typer.Option(help="Missing values: refuse, or fill with the column's mean.")
+    ] = "refuse",
+    intercept: Annotated[bool, typer.Option(help="Add a constant to the first node.")] = True,
+    network: Annotated[str, typer.Option(help="local.")] = "local",
+    seed: Annotated[int, typer.Option(help="Of the shared sketch.")] = 0,
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Write the model here after every task.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint, if there is one.")
+    ] = False,
+) -> None:
+    """Learn a stream of task files: Parquet, CSV or npz.
+
+    conche train months/ --target pm25 --nodes 12 --checkpoint state/ --out model.conche
+
+    Every node reads its own columns. With --checkpoint, a run that was stopped at any moment goes
+    on with --resume, and ends with the same model to the last bit.
+    """
+    from . import reports, training
+    from .tasks import FileStream, read_groups
+
+    files = FileStream(
+        stream, target, task_column, _listed(features), _listed(drop) or [],
+        "refuse" if missing == "refuse" else "keep",
+    )  # fmt: skip
+    labels = classify or files.task(0).y.dtype.kind == "U"
+    if groups is not None and nodes is not None:
+        raise ValueError("--nodes or --groups, not both")
+    if acceleration not in (None, "cg", "none"):
+        raise ValueError(f"--acceleration {acceleration} must be cg or none")
+    parameters = {
+        "n_nodes": nodes, "n_rounds": rounds, "sketch_size": sketch, "discount": discount,
+        "damping": _damping(damping), "seed": seed, "network": network,
+        "fit_intercept": intercept, "scaling": None if scaling == "none" else scaling,
+        "missing": missing, "loss": loss if labels else None,
+        "partition": None if groups is None else list(read_groups(groups, files.columns).values()),
+    }  # fmt: skip
+    model = training.make_model(solver, labels, **parameters)
+    if acceleration is not None:
+        model.set_params(acceleration=None if acceleration == "none" else "cg")
+    if checkpoint is not None:
+        if resume:
+            model = training.resumed(model, checkpoint, files)
+        elif (checkpoint / training.CHECKPOINT).exists():
+            raise ValueError(f"{checkpoint}: has a checkpoint; --resume it, or choose another")
+    elif resume:
+        raise ValueError("--resume needs --checkpoint")
+    reports.check_writable(out)
+    known = _labels(classes, files.task(0).y) if labels and classes is not None else None
+    with reports.learning(files.names, getattr(model, "n_tasks_seen_", 0), labels) as report:
+        training.train(model, files, classes=known, checkpoint=checkpoint, report=report)
+    conche_save(model, out)
+    reports.trained(model, out)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model that conche train wrote.")],
+    file: Annotated[Path, typer.Argument(help="Parquet, CSV or npz with the model's columns.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Write .csv or .parquet here; else CSV to the screen.")
+    ] = None,
+) -> None:
+    """Predict for the rows of a file; columns are matched by name."""
+    from . import reports, training
+    from .checkpoint import load
+
+    if out is not None:
+        reports.check_writable(out, (".csv", ".parquet"))
+    loaded = load(model)
+    reports.write_predictions(*training.predict(loaded, file), loaded, out)
+
+
+@app.command()
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A model that conche train wrote.")],
+    stream: Annotated[str, typer.Argument(help="Test tasks: folder or glob, one file per task.")],
+    target: Target,
+    task_column: TaskColumn = None,
+    offline: Annotated[
+        str | None,
+        typer.Option(help="Training stream: beside it, least squares on all of it at once."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the error matrix here.")] = None,
+) -> None:
+    """Test a model on every task: the error matrix, its average, and forgetting.
+
+    conche evaluate model.conche test/ --target pm25 --offline train/ --plot matrix.png
+    """
+    from . import reports, training
+    from .checkpoint import load
+    from .tasks import FileStream
+
+    if plot is not None:
+        reports.check_writable(plot, reports.FORMATS)
+    loaded = load(model)
+    names = getattr(loaded, "feature_names_in_", None)
+    options: dict[str, Any] = {
+        "task_column": task_column, "columns": None if names is None else list(names),
+        "missing": "keep" if loaded.missing == "mean" else "refuse",
+    }  # fmt: skip
+    test = FileStream(stream, target, **options)
+    training_stream = None if offline is None else FileStream(offline, target, **options)
+    with reports.waiting("evaluating"):
+        found = training.evaluate(loaded, test, training_stream)
+    if plot is not None:
+        reports.draw_evaluation(found, plot)
+    if json:
+        reports.print_evaluation_json(found)
+    else:
+        reports.print_evaluation(found, plot)
+
+
+def conche_save(model: Any, path: Path) -> None:
+    from .checkpoint import save
+
+    save(model, path, timings=False)
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _damping(text: str | None) -> float | str | None:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"--damping {text} must be a number or auto") from None
+
+
+def _labels(text: str, y: Any) -> list[Any]:
+    """Labels as the target has them: texts or numbers."""
+    parts = _listed(text) or []
+    if y.dtype.kind == "U":
+        return parts
+    try:
+        return [y.dtype.type(float(part)) for part in parts]
+    except ValueError:
+        raise ValueError(f"--classes {text}: the target has numbers") from None
 
 
 def main() -> None:

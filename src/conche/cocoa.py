@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 
 from .losses import Loss
-from .network.base import Network
+from .network.base import Estimate, Network
 from .node import Proposal
 from .solvers.base import Array, Context, Solver
 
@@ -36,7 +36,9 @@ class Outcome(NamedTuple):
 
     history: list[RoundRecord]
     context: Context
-    weights: Array
+    estimate: Estimate
+    before: Array  # predictions before the task was learnt, and after: n_samples x n_outputs
+    after: Array
 
 
 class DivergenceError(ArithmeticError):
@@ -179,13 +181,15 @@ def learn(
     n_rounds: int,
     acceleration: str | None = None,
     tol: float | None = None,
+    shown: Callable[[Array], slice] = lambda predictions: slice(None),
 ) -> Outcome:
     """One task: warm-started from the nodes' weights, ``n_rounds`` rounds at most.
 
     The nodes keep their old state until ``network.commit()``. Conjugate-gradient rounds end by
     themselves when the residual is down to rounding; ``tol`` ends any rounds once one of them
     moves the predictions by no more than ``tol`` times the size of the residual that the task
-    began with.
+    began with. ``shown`` says, from the predictions before the task is learnt, which outputs the
+    history is about.
     """
     advance = cg_round if acceleration == "cg" else plain_round(context.n_nodes)
     opening = network.begin(X)
@@ -195,6 +199,7 @@ def learn(
 
     objective = Objective(loss, y)
     v = opening.predictions
+    outputs = shown(v)
     if rows:
         v = np.concatenate([v, np.zeros((rows, v.shape[1]), v.dtype)])
     zeros = np.zeros(v.shape[1])
@@ -210,23 +215,24 @@ def learn(
         now = after
         seconds = time.perf_counter() - clock
         scalars = 0 if acceleration is None else 2 if proposal.scalars is None else 5
-        history.append(_record(objective, now, context, i + 1, scalars, seconds))
+        history.append(_record(objective, now, outputs, context, i + 1, scalars, seconds))
         if now.finished or (tol is not None and moved <= tol * started):
             break
-    weights = network.end(_past_curvature(objective, now.v))
-    return Outcome(history, context, weights)
+    ended = network.end(_past_curvature(objective, now.v))
+    return Outcome(history, context, ended, opening.predictions, now.v[: len(y)])
 
 
 def _record(
     objective: Objective,
     now: Progress,
+    shown: slice,
     context: Context,
     number: int,
     scalars: int,
     seconds: float,
 ) -> RoundRecord:
     n, outputs = objective.n, now.v.shape[1]
-    residual = float(np.sqrt(np.mean(np.square(now.g[:n], dtype=np.float64))))
+    residual = float(np.sqrt(np.mean(np.square(now.g[:n, shown], dtype=np.float64))))
     if not np.isfinite(residual):
         raise DivergenceError(
             f"task {context.task + 1}: the estimate overflowed in round {number}; scale features "
@@ -237,7 +243,7 @@ def _record(
         task=context.task + 1,
         round=number,
         residual=residual,
-        loss=float(np.sum(objective.loss.value(now.v[:n], objective.y)) / n),
+        loss=float(np.sum(objective.loss.value(now.v[:n, shown], objective.y[:, shown])) / n),
         bytes=context.n_nodes * (vectors + 8 * outputs * scalars),
         seconds=seconds,
     )

@@ -7,11 +7,13 @@ leaves the node as it was.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
+from .preparation import Preparation
 from .solvers.base import Array, Block, Context, Memory, Solver, Subproblem
 
 
@@ -37,15 +39,20 @@ class Proposal(NamedTuple):
 class State:
     """What outlives a task."""
 
-    weights: Array  # p_k x n_outputs
+    weights: Array  # p_k x n_outputs, for prepared columns; the intercept's, if any, comes last
     memory: Memory = field(default_factory=dict)
+    numbers: Memory = field(default_factory=dict)  # of its preparation
 
 
 @dataclass
 class _Work:
-    """What one task needs: the factorised block, the update d, and the last direction q."""
+    """What one task needs: the factorised block, the update d, and the last direction q.
+
+    ``state`` is the node's, in the units that this task's preparation gives the columns.
+    """
 
     block: Block
+    state: State
     sub: Subproblem | None = None
     context: Context | None = None
     d: Any = None
@@ -54,26 +61,47 @@ class _Work:
 
 
 class Node:
-    def __init__(self, solver: Solver, state: State):
+    def __init__(
+        self,
+        solver: Solver,
+        state: State,
+        preparation: Preparation | None = None,
+        intercept: bool = False,
+    ):
         self.solver = solver
         self.state = state
+        self.preparation = preparation or Preparation()
+        self.intercept = intercept  # whether this node holds the constant column
         self._work: _Work | None = None
 
     def begin(self, block: Block) -> Opening:
         """Take the task's columns; answer A_k w_k (Algorithm 1, line 3, without the factor K)."""
-        self._work = _Work(block)
-        w = self.state.weights
+        prepared = self.preparation.apply(block, self.state.numbers)
+        block, state = prepared.block, replace(self.state, numbers=prepared.numbers)
+        if prepared.rescaled is not None:
+            state = self._rescaled(state, prepared.rescaled)
+        if self.intercept:
+            block = _with_ones(block)
+        self._work = _Work(block, state)
+        w = state.weights
         if np.any(w):
             predictions = np.asarray(block @ w)
         else:  # the first task: spare a pass over the data
             predictions = np.zeros((block.shape[0], w.shape[1]), w.dtype)
-        return Opening(predictions, self.solver.report(block, self.state.memory))
+        return Opening(predictions, self.solver.report(block, state.memory))
+
+    def _rescaled(self, state: State, ratio: Array) -> State:
+        """The same estimate and memory for columns whose scale has changed by ``ratio``."""
+        if self.intercept:
+            ratio = np.append(ratio, 1.0)
+        weights = state.weights * ratio[:, None].astype(state.weights.dtype)
+        return replace(state, weights=weights, memory=self.solver.rescaled(state.memory, ratio))
 
     def prepare(self, context: Context) -> None:
         """Factorise the block, once for the whole task."""
         work = self._open()
         work.context = context
-        work.sub = self.solver.prepare(work.block, self.state.memory, context)
+        work.sub = self.solver.prepare(work.block, work.state.memory, context)
         shape = (work.sub.size, self.state.weights.shape[1])
         work.d = np.zeros(shape, self.state.weights.dtype)
         work.q = np.zeros_like(work.d)
@@ -101,11 +129,11 @@ class Node:
         """The state after the task; the caller installs it once every node has answered."""
         work = self._open()
         assert work.sub is not None and work.context is not None
-        weights = self.state.weights + work.sub.lift(work.d)
+        weights = work.state.weights + work.sub.lift(work.d)
         memory = self.solver.remember(
-            work.block, self.state.memory, work.context, work.sub, curvature
+            work.block, work.state.memory, work.context, work.sub, curvature
         )
-        return State(weights, memory)
+        return State(weights, memory, work.state.numbers)
 
     def install(self, state: State) -> None:
         """Become what ``end`` answered, and let go of the task's data."""
@@ -119,3 +147,9 @@ class Node:
         if self._work is None:
             raise RuntimeError("no task is under way: call begin first")
         return self._work
+
+
+def _with_ones(block: Block) -> Block:
+    """The block and a constant column, its last."""
+    both = [block, np.ones((block.shape[0], 1), dtype=block.dtype)]
+    return sparse.hstack(both, "csc") if sparse.issparse(block) else np.hstack(both)

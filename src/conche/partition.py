@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-Columns = slice | NDArray[np.intp]
+from .tasks.columns import Columns
+
+Which = slice | NDArray[np.intp]
 
 
 class Partition:
     """The columns 0..n_features-1, each on exactly one node.
 
     Iterating yields one array of column indices per node; ``sizes`` are the paper's p_k. With
-    ``intercept`` the first node holds a constant column as well, the last of its block.
+    ``intercept`` the first node adds a constant column of its own, the last of its block.
     """
 
     def __init__(
@@ -27,7 +29,7 @@ class Partition:
         self.n_features = n_features
         self.intercept = intercept
         self.sizes = [len(b) for b in blocks]
-        self._columns: list[Columns] = [_as_slice(b) for b in blocks]
+        self._columns: list[Which] = [_as_slice(b) for b in blocks]
 
     @classmethod
     def even(cls, n_features: int, n_nodes: int, intercept: bool = False) -> Partition:
@@ -77,26 +79,25 @@ class Partition:
         return [size + (self.intercept and k == 0) for k, size in enumerate(self.sizes)]
 
     def split(self, X: Any) -> list[Any]:
-        """Each node's block of X. Contiguous blocks of a dense X are views, not copies."""
+        """Each node's block of X. Contiguous blocks of a dense X are views, not copies; columns
+        that are still on disk are read block by block."""
         if sparse.issparse(X):
             X = X.tocsc()
             if not X.has_canonical_format:
                 X = X.copy()
                 X.sum_duplicates()
-        blocks = [X[:, c] for c in self._columns]
-        if self.intercept:
-            ones = np.ones((X.shape[0], 1), dtype=X.dtype)
-            both = [blocks[0], ones]
-            blocks[0] = sparse.hstack(both, "csc") if sparse.issparse(X) else np.hstack(both)
-        return blocks
+        if isinstance(X, Columns):
+            return [X.read(c) for c in self._columns]
+        return [X[:, c] for c in self._columns]
 
-    def join(self, parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    def join(self, parts: Sequence[NDArray[Any]], intercept: bool | None = None) -> NDArray[Any]:
         """All nodes' weights in the order of the columns; the intercept, if any, comes last."""
-        count = self.n_features + self.intercept
+        intercept = self.intercept if intercept is None else intercept
+        count = self.n_features + intercept
         whole = np.empty((count, *parts[0].shape[1:]), dtype=parts[0].dtype)
         for columns, size, part in zip(self._columns, self.sizes, parts, strict=True):
             whole[columns] = part[:size]
-        if self.intercept:
+        if intercept:
             whole[-1] = parts[0][-1]
         return whole
 
@@ -151,7 +152,7 @@ def _check_cover(blocks: Sequence[NDArray[np.intp]], n_features: int) -> None:
         )
 
 
-def _as_slice(block: NDArray[np.intp]) -> Columns:
+def _as_slice(block: NDArray[np.intp]) -> Which:
     first, last = int(block[0]), int(block[-1])
     if np.array_equal(block, np.arange(first, last + 1)):
         return slice(first, last + 1)

@@ -2,6 +2,7 @@
 
 from .base import NearSquareWarning
 from .classifier import CoCoAClassifier, ConcheClassifier
+from .pipeline import StreamPipeline
 from .regressor import CoCoARegressor, ConcheRegressor
 
 __all__ = [
@@ -10,4 +11,5 @@ __all__ = [
     "ConcheClassifier",
     "ConcheRegressor",
     "NearSquareWarning",
+    "StreamPipeline",
 ]

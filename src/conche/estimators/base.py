@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypedDict, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,10 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..cocoa import RoundRecord, learn
 from ..losses import Loss
 from ..network import LocalNetwork, Network
+from ..network.base import Estimate
 from ..node import State
 from ..partition import Partition
-from ..solvers import Context, Curvature, Damped, Exact, Solver, default_sketch_size
+from ..preparation import Preparation
+from ..solvers import Auto, Context, Curvature, Damped, Exact, Solver, default_sketch_size
 from ..solvers.base import Array
+from ..tasks.columns import Columns
+from .helpers import check, first_bad, frozen, group, group_losses
 
 SOLVERS = ("exact", "damped", "memory")
 
@@ -27,12 +32,26 @@ class NearSquareWarning(UserWarning):
     """A node's block is nearly square: the paper's theory gives an infinite expected error."""
 
 
+class TaskRecord(TypedDict):
+    """One task, as ``tasks_`` shows it."""
+
+    task: int  # counted from 1
+    before: float  # its error before it was learnt: mean square, or error rate
+    after: float
+    samples: int
+    bytes: int  # sent between coordinator and nodes
+    seconds: float
+
+
 class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """What regressor and classifier share: parameters, nodes, and the place in the stream."""
 
     partition_: Partition
     _n_outputs: int
     history_: list[RoundRecord]
+    tasks_: list[TaskRecord]
+    _scores: Array
+    _agreed: float
     n_tasks_seen_: int
     damping_: float
     coef_: Array
@@ -44,7 +63,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         partition: Any = None,
         n_rounds: int = 1,
         solver: str | Solver = "exact",
-        damping: float | None = None,
+        damping: float | Literal["auto"] | None = None,
         sketch_size: int | None = None,
         discount: float = 1.0,
         acceleration: Literal["cg"] | None = None,
@@ -52,6 +71,8 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         network: str | Network = "local",
         fit_intercept: bool = False,
         seed: int = 0,
+        scaling: str | None = None,
+        missing: str = "refuse",
     ):
         self.n_nodes = n_nodes
         self.partition = partition
@@ -65,25 +86,54 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         self.network = network
         self.fit_intercept = fit_intercept
         self.seed = seed
+        self.scaling = scaling
+        self.missing = missing
 
     def _validate(self, X: Any, y: Any, reset: bool, **checks: Any) -> tuple[Any, Any]:
+        if isinstance(X, Columns):
+            return X, self._validate_columns(X, y, reset)
         dtype = [np.float64, np.float32] if reset else self._weights_dtype
         try:
             return validate_data(
-                self, X, y, reset=reset, dtype=dtype, accept_sparse=["csr", "csc"], **checks
-            )
+                self, X, y, reset=reset, dtype=dtype, accept_sparse=["csr", "csc"],
+                ensure_all_finite="allow-nan" if self.missing == "mean" else True, **checks,
+            )  # fmt: skip
         except ValueError as error:
             if not str(error).startswith("Input X contains"):
                 raise
-            raise ValueError(f"{str(error).splitlines()[0]} {_first_bad(X)}".strip()) from None
+            raise ValueError(f"{str(error).splitlines()[0]} {first_bad(X)}".strip()) from None
+
+    def _validate_columns(self, X: Columns, y: Any, reset: bool) -> Array:
+        """Columns that nobody has read yet: their number and names; the target as it is."""
+        names = None if X.names is None else np.array(X.names, dtype=object)
+        if reset:
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            if names is not None:
+                self.feature_names_in_ = names
+        known = getattr(self, "feature_names_in_", None)
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(f"X has {X.shape[1]} columns, the stream {self.n_features_in_}")
+        if names is not None and known is not None and not np.array_equal(names, known):
+            raise ValueError("the columns' names are not those of the first task")
+        y = np.asarray(y)
+        if len(y) != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows but y has {len(y)}")
+        if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+            raise ValueError("the target has missing or infinite values")
+        return y
 
     def _learn_task(self, X: Any, Y: Array, loss: Loss, reset: bool) -> None:
         """Learn one task from targets Y (n_samples x n_outputs); nothing changes if it fails."""
         self._check_parameters()
+        clock = time.perf_counter()
         before = None
         if reset:
             if hasattr(self, "coef_"):  # a network object may be the one that fit starts over with
-                before = (self._nodes, self._solver, self.partition_, self._nodes.states())
+                before = (
+                    self._nodes, self._solver, self.partition_, self._nodes.states(),
+                    self._preparation,
+                )  # fmt: skip
             self._start(X, Y.shape[1])
         else:
             self._check_stream()
@@ -93,18 +143,42 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             n_nodes=len(self.partition_),
             n_samples=X.shape[0],
             smoothness=loss.smoothness,
-            damping=self.damping_,
+            damping=self._agreed,
         )
+        targets = np.asarray(Y, dtype=self._weights_dtype)
+        if len(self._scores) > 1:  # one group of outputs for every strength of the damping
+            targets = np.tile(targets, (1, len(self._scores)))
+        scores = self._scores
+
+        def shown(predictions: Array) -> slice:
+            """Which outputs are the model's: those that have predicted best so far."""
+            nonlocal scores
+            scores = scores + group_losses(loss, predictions, targets, len(scores))
+            return group(int(np.argmin(scores)), Y.shape[1])
+
         try:
             done = learn(
-                self._nodes, X, np.asarray(Y, dtype=X.dtype), loss, self._solver, context,
-                self.n_rounds, self.acceleration, self.tol,
+                self._nodes, X, targets, loss, self._solver, context, self.n_rounds,
+                self.acceleration, self.tol, shown,
             )  # fmt: skip
+            chosen = group(int(np.argmin(scores)), Y.shape[1])
+            errors = TaskRecord(
+                task=self.n_tasks_seen_ + 1,
+                before=self._error(done.before[:, chosen], Y),
+                after=self._error(done.after[:, chosen], Y),
+                samples=X.shape[0],
+                bytes=sum(record["bytes"] for record in done.history),
+                seconds=time.perf_counter() - clock,
+            )
+            strength = getattr(self._solver, "strengths", (1.0,))[int(np.argmin(scores))]
             learnt = {
                 "history_": [*self.history_, *done.history],
-                "damping_": done.context.damping,
+                "tasks_": [*self.tasks_, errors],
+                "damping_": done.context.damping * strength,
+                "_agreed": done.context.damping,
+                "_scores": scores,
                 "n_tasks_seen_": self.n_tasks_seen_ + 1,
-                **self._shape_weights(done.weights),
+                **self._shape_weights(done.estimate, chosen),
             }
         except BaseException:
             self._nodes.abandon()
@@ -120,21 +194,27 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             X.shape[1], self.n_nodes, self.partition, self.fit_intercept
         )
         self._solver = self._make_solver()
+        self._preparation = Preparation(self.scaling, self.missing)
         self._fixed = self._settings()
         self._weights_dtype = X.dtype
-        self.history_, self.n_tasks_seen_, self.damping_ = [], 0, 0.0
+        self.history_, self.tasks_, self.n_tasks_seen_, self._agreed = [], [], 0, 0.0
+        groups = len(getattr(self._solver, "strengths", (1.0,)))
+        self._scores = np.zeros(groups)
+        shape = (groups * n_outputs,)
         counts = self.partition_.weight_counts()
-        self._open_network([State(np.zeros((c, n_outputs), X.dtype)) for c in counts])
+        self._open_network([State(np.zeros((c, *shape), X.dtype)) for c in counts])
 
     def _settings(self) -> dict[str, Any]:
         """What a stream is begun with and cannot go on without."""
         return {
             "n_nodes": self.n_nodes,
-            "partition": None if self.partition is None else _frozen(self.partition),
+            "partition": None if self.partition is None else frozen(self.partition),
             "fit_intercept": self.fit_intercept,
             "solver": self._make_solver(),
             "loss": getattr(self, "loss", None),
             "network": self.network,
+            "scaling": self.scaling,
+            "missing": self.missing,
         }
 
     def _check_stream(self) -> None:
@@ -154,33 +234,40 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             raise ValueError(f"network={self.network!r} must be 'local' or a Network object")
         else:
             self._nodes = cast(Network, self.network)
-        self._nodes.start(self._solver, self.partition_, states)
+        self._nodes.start(self._solver, self.partition_, states, self._preparation)
 
     def _make_solver(self) -> Solver:
         if isinstance(self.solver, Solver):
             return self.solver
+        if self.damping == "auto" and self.solver in ("damped", "memory"):
+            return Auto(self._named_solver(None))
+        return self._named_solver(self.damping)
+
+    def _named_solver(self, damping: Any) -> Solver:
         if self.solver == "exact":
             return Exact()
+        damping = None if damping is None else float(damping)
         if self.solver == "damped":
-            return Damped(None if self.damping is None else float(self.damping))
+            return Damped(damping)
         if self.solver == "memory":
             size = self.sketch_size
             if size is None:
                 size = default_sketch_size(self.partition_.n_features, len(self.partition_))
-            damping = None if self.damping is None else float(self.damping)
             return Curvature(int(size), damping, float(self.discount), int(self.seed))
         raise ValueError(f"solver={self.solver!r} must be one of {SOLVERS} or a Solver object")
 
     def _check_parameters(self) -> None:
-        _check("n_rounds", self.n_rounds, Integral, low=1)
-        _check("discount", self.discount, Real, low=0, high=1)
-        _check("seed", self.seed, Integral, low=0)
-        if self.damping is not None:
-            _check("damping", self.damping, Real, low=0, high=np.finfo(float).max)
+        check("n_rounds", self.n_rounds, Integral, low=1)
+        check("discount", self.discount, Real, low=0, high=1)
+        check("seed", self.seed, Integral, low=0)
+        if self.damping == "auto" and self.solver not in ("damped", "memory"):
+            raise ValueError(f"damping='auto' is for 'damped' and 'memory', not {self.solver!r}")
+        if self.damping is not None and self.damping != "auto":
+            check("damping", self.damping, Real, low=0, high=np.finfo(float).max)
         if self.sketch_size is not None:
-            _check("sketch_size", self.sketch_size, Integral, low=0)
+            check("sketch_size", self.sketch_size, Integral, low=0)
         if self.tol is not None:
-            _check("tol", self.tol, Real, low=0)
+            check("tol", self.tol, Real, low=0)
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False")
         if self.acceleration not in (None, "cg"):
@@ -202,17 +289,38 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 stacklevel=5,
             )
 
-    def _shape_weights(self, weights: Array) -> dict[str, Any]:
+    def _shape_weights(self, estimate: Estimate, chosen: slice) -> dict[str, Any]:
         """From n_features (+ 1) x n_outputs to coef_ and intercept_."""
         p = self.partition_.n_features
-        intercept = weights[p] if self.fit_intercept else 0.0
-        return {"coef_": np.ascontiguousarray(weights[:p].T), "intercept_": intercept}
+        weights = estimate.weights[:, chosen]
+        intercept: Any = weights[p] if self.fit_intercept else 0.0
+        if self.scaling is not None:
+            intercept = intercept + estimate.offset[chosen].astype(weights.dtype)
+        return {
+            "coef_": np.ascontiguousarray(weights[:p].T),
+            "intercept_": intercept,
+            "_means": estimate.means,
+        }
+
+    def _error(self, predictions: Array, Y: Array) -> float:
+        """How far predictions are from targets; mean square here, error rate for classes."""
+        return float(np.mean((np.asarray(predictions, dtype=float) - Y) ** 2))
 
     def _decide(self, X: Any) -> Array:
         check_is_fitted(self, "coef_")
-        X = validate_data(
-            self, X, reset=False, accept_sparse=["csr", "csc"], dtype=[np.float64, np.float32]
-        )
+        filled = self.missing == "mean"
+        if isinstance(X, Columns):
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has {X.shape[1]} columns, the model {self.n_features_in_}")
+            X = np.asarray(X)
+        else:
+            X = validate_data(
+                self, X, reset=False, accept_sparse=["csr", "csc"],
+                dtype=[np.float64, np.float32],
+                ensure_all_finite="allow-nan" if filled else True,
+            )  # fmt: skip
+        if filled and np.isnan(X).any():
+            X = np.where(np.isnan(X), self._means, X)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 
     @contextmanager
@@ -229,24 +337,3 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _check(name: str, value: Any, kind: Any, low: float, high: float = np.inf) -> None:
-    if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:
-        what = "a whole number" if kind is Integral else "a number"
-        upto = f" and at most {high}" if np.isfinite(high) else ""
-        raise ValueError(f"{name}={value!r} must be {what} of at least {low}{upto}")
-
-
-def _frozen(partition: Any) -> tuple[Any, ...]:
-    """Sizes or lists of columns, as values that can be compared."""
-    return tuple(tuple(np.asarray(b).tolist()) if np.ndim(b) else int(b) for b in partition)
-
-
-def _first_bad(X: Any) -> str:
-    """Where the first missing or infinite entry of a dense X is, counted from 0."""
-    try:
-        bad = np.argwhere(~np.isfinite(np.asarray(X, dtype=np.float64)))
-    except (TypeError, ValueError):
-        return ""
-    return f"(first at row {bad[0][0]}, column {bad[0][1]})" if len(bad) else ""

@@ -26,7 +26,7 @@ class CoCoAClassifier(ClassifierMixin, Stream):  # type: ignore[misc]  # an unty
     ----------
     loss : ``"squared"`` or ``"logistic"``.
     n_nodes, partition, n_rounds, solver, damping, sketch_size, discount, acceleration, tol, \
-network, fit_intercept, seed : as in `CoCoARegressor`.
+network, fit_intercept, seed, scaling, missing : as in `CoCoARegressor`.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ network, fit_intercept, seed : as in `CoCoARegressor`.
         partition: Any = None,
         n_rounds: int = 1,
         solver: str | Solver = "exact",
-        damping: float | None = None,
+        damping: float | Literal["auto"] | None = None,
         sketch_size: int | None = None,
         discount: float = 1.0,
         acceleration: Literal["cg"] | None = None,
@@ -49,10 +49,12 @@ network, fit_intercept, seed : as in `CoCoARegressor`.
         network: str | Network = "local",
         fit_intercept: bool = False,
         seed: int = 0,
+        scaling: str | None = None,
+        missing: str = "refuse",
     ):
         super().__init__(
             n_nodes, partition, n_rounds, solver, damping, sketch_size, discount, acceleration,
-            tol, network, fit_intercept, seed,
+            tol, network, fit_intercept, seed, scaling, missing,
         )  # fmt: skip
         self.loss = loss
 
@@ -87,6 +89,11 @@ network, fit_intercept, seed : as in `CoCoARegressor`.
             self._learn_task(X, self._encode(y, X.dtype), loss, reset)
         return self
 
+    def _error(self, predictions: Array, Y: Array) -> float:
+        if Y.shape[1] == 1:
+            return float(np.mean((predictions > 0) != (Y > 0)))
+        return float(np.mean(predictions.argmax(axis=1) != Y.argmax(axis=1)))
+
     def _encode(self, y: Array, dtype: Any) -> Array:
         labels = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
         return np.where(y[:, None] == labels[None, :], 1, -1).astype(dtype)
@@ -119,7 +126,7 @@ class ConcheClassifier(CoCoAClassifier):
         partition: Any = None,
         n_rounds: int = 10,
         solver: str | Solver = "memory",
-        damping: float | None = None,
+        damping: float | Literal["auto"] | None = None,
         sketch_size: int | None = None,
         discount: float = 1.0,
         acceleration: Literal["cg"] | None = "cg",
@@ -127,8 +134,10 @@ class ConcheClassifier(CoCoAClassifier):
         network: str | Network = "local",
         fit_intercept: bool = False,
         seed: int = 0,
+        scaling: str | None = None,
+        missing: str = "refuse",
     ):
         super().__init__(
             n_nodes, loss, partition, n_rounds, solver, damping, sketch_size, discount,
-            acceleration, tol, network, fit_intercept, seed,
+            acceleration, tol, network, fit_intercept, seed, scaling, missing,
         )  # fmt: skip

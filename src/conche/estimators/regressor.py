@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
+import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from ..losses import get_loss
 from ..network import Network
+from ..network.base import Estimate
 from ..solvers import Solver
 from ..solvers.base import Array
 from .base import Stream
@@ -30,7 +32,9 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
         not forget), or a `conche.solvers.Solver`.
     damping : for ``"damped"``, mu in (K A_k^T A_k + mu n I) Delta = A_k^T (y - v); for
         ``"memory"``, the ridge lambda that the stream starts with. None: a default that depends on
-        neither the unit nor the origin of a column.
+        neither the unit nor the origin of a column. ``"auto"``: five strengths around it learn side
+        by side (five times the messages), and the one that has predicted every task best before it
+        was learnt is the model; no data are kept for it.
     sketch_size : for ``"memory"``, rows of the sketch that the nodes share; 0 keeps block curvature
         alone, None chooses 2 n_features within 256 and 600 (one node of up to 4096 columns: 0).
     discount : for ``"memory"``, the weight of the past per task; 1 never forgets.
@@ -40,6 +44,10 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     network : ``"local"``, or a `conche.network.Network`.
     fit_intercept : add a constant column to the first node. Off by default, as in the paper.
     seed : of the shared sketch.
+    scaling : None; ``"first"``: each node standardises its columns by the first task (the first
+        tasks, until ten samples have been seen of a column and it has varied); ``"running"``: by
+        all tasks so far. ``coef_`` and ``predict`` are for columns as they come.
+    missing : ``"refuse"``, or ``"mean"``: NaN is filled with the column's mean so far.
 
     Attributes
     ----------
@@ -48,6 +56,7 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     n_tasks_seen_ : tasks learnt so far.
     partition_ : which node holds which columns.
     history_ : one record per round: task, round, residual, loss, bytes, seconds.
+    tasks_ : one record per task: its error before and after it was learnt, bytes, seconds.
     damping_ : the damping in force in the last task (for ``"memory"`` without ``damping``, the mean
         scale of the columns that their own ridges come from).
     """
@@ -73,11 +82,11 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
             self._learn_task(X, Y, get_loss("squared"), reset)
         return self
 
-    def _shape_weights(self, weights: Array) -> dict[str, Any]:
-        shaped = super()._shape_weights(weights)
+    def _shape_weights(self, estimate: Estimate, chosen: slice) -> dict[str, Any]:
+        shaped = super()._shape_weights(estimate, chosen)
         if self._flat_y:
             shaped["coef_"] = shaped["coef_"][0]
-            shaped["intercept_"] = float(weights[-1, 0]) if self.fit_intercept else 0.0
+            shaped["intercept_"] = float(np.ravel(shaped["intercept_"])[0])
         return shaped
 
     def predict(self, X: Any) -> Array:
@@ -97,7 +106,7 @@ class ConcheRegressor(CoCoARegressor):
         partition: Any = None,
         n_rounds: int = 10,
         solver: str | Solver = "memory",
-        damping: float | None = None,
+        damping: float | Literal["auto"] | None = None,
         sketch_size: int | None = None,
         discount: float = 1.0,
         acceleration: Literal["cg"] | None = "cg",
@@ -105,8 +114,10 @@ class ConcheRegressor(CoCoARegressor):
         network: str | Network = "local",
         fit_intercept: bool = False,
         seed: int = 0,
+        scaling: str | None = None,
+        missing: str = "refuse",
     ):
         super().__init__(
             n_nodes, partition, n_rounds, solver, damping, sketch_size, discount, acceleration,
-            tol, network, fit_intercept, seed,
+            tol, network, fit_intercept, seed, scaling, missing,
         )  # fmt: skip

@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from ..node import Opening, Proposal, State
 from ..partition import Partition
+from ..preparation import Preparation
 from ..solvers.base import Array, Context, Solver
+
+
+class Estimate(NamedTuple):
+    """All nodes' weights, for columns as they come, in their order; the intercept's row is last."""
+
+    weights: Array  # n_features (+ 1) x n_outputs
+    offset: Array  # n_outputs: what centring adds to the intercept
+    means: Array | None  # of the columns, where missing values are filled with them
+
+
+def estimate(partition: Partition, preparation: Preparation, states: Sequence[State]) -> Estimate:
+    """What the nodes' states amount to, outside."""
+    outward = [preparation.outward(state.weights, state.numbers) for state in states]
+    weights = partition.join([own for own, _ in outward])
+    offset = np.sum([off for _, off in outward], axis=0)
+    if preparation.missing == "refuse" or not states[0].numbers:
+        return Estimate(weights, offset, None)
+    whole = [state.numbers["mean"] for state in states]
+    return Estimate(weights, offset, partition.join(whole, intercept=False))
 
 
 class Network(Protocol):
@@ -20,7 +42,13 @@ class Network(Protocol):
 
     partition: Partition
 
-    def start(self, solver: Solver, partition: Partition, states: Sequence[State]) -> None:
+    def start(
+        self,
+        solver: Solver,
+        partition: Partition,
+        states: Sequence[State],
+        preparation: Preparation | None = None,
+    ) -> None:
         """Make the nodes, each with its state."""
 
     def begin(self, X: Any) -> Opening: ...
@@ -31,11 +59,10 @@ class Network(Protocol):
 
     def accept(self, step: Array, momentum: Array) -> None: ...
 
-    def end(self, curvature: Array | None = None) -> Array:
+    def end(self, curvature: Array | None = None) -> Estimate:
         """Finish the task on every node without yet letting go of the old state.
 
-        Returns all weights as they will be, in the order of the columns (n_features x n_outputs,
-        the intercept last).
+        Returns the estimate as it will be.
         """
 
     def commit(self) -> None:

@@ -15,7 +15,9 @@ from threadpoolctl import ThreadpoolController
 
 from ..node import Node, Opening, Proposal, State
 from ..partition import Partition
+from ..preparation import Preparation
 from ..solvers.base import Array, Context, Solver
+from .base import Estimate, estimate
 
 T = TypeVar("T")
 
@@ -37,9 +39,18 @@ class LocalNetwork:
             raise ValueError(f"n_threads={n_threads!r} must be a whole number of at least 1")
         self.n_threads = n_threads
 
-    def start(self, solver: Solver, partition: Partition, states: Sequence[State]) -> None:
-        self.partition = partition
-        self.nodes = [Node(solver, state) for state in states]
+    def start(
+        self,
+        solver: Solver,
+        partition: Partition,
+        states: Sequence[State],
+        preparation: Preparation | None = None,
+    ) -> None:
+        self.partition, self.preparation = partition, preparation or Preparation()
+        self.nodes = [
+            Node(solver, state, self.preparation, partition.intercept and k == 0)
+            for k, state in enumerate(states)
+        ]
         self._ended: list[State] = []
         self._entries = 0
 
@@ -63,9 +74,9 @@ class LocalNetwork:
         for node in self.nodes:
             node.accept(step, momentum)
 
-    def end(self, curvature: Array | None = None) -> Array:
+    def end(self, curvature: Array | None = None) -> Estimate:
         self._ended = self._each(lambda k, node: node.end(curvature), heavy=True)
-        return self.partition.join([state.weights for state in self._ended])
+        return estimate(self.partition, self.preparation, self._ended)
 
     def commit(self) -> None:
         for node, state in zip(self.nodes, self._ended, strict=True):

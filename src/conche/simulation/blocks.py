@@ -60,8 +60,16 @@ class Blocks:
 
     def averaged_projection(self, partition: Sequence[int]) -> Array:
         """M = (1/K) sum_k A_k A_k^+ (trials x m x m): what a round does to the residual."""
-        eye = np.broadcast_to(np.eye(self.R.shape[1]), (len(self.R), *[self.R.shape[1]] * 2))
-        return np.asarray(self.R @ self.solve(partition, eye)) / len(partition)
+        trials, m, p = self.R.shape
+        K, size = len(partition), partition[0]
+        if max(partition) < m and len(set(partition)) == 1:
+            # equal tall blocks: orthonormal columns Q_k = A_k L_k^-T, and M = Q Q^T / K
+            L = np.linalg.cholesky(self._even_grams(K, size))
+            Q = _split(self.R, K) @ np.swapaxes(np.linalg.inv(L), -1, -2)
+            Q = np.moveaxis(Q, 1, 2).reshape(trials, m, p)
+            return np.asarray(Q @ np.swapaxes(Q, -1, -2)) / K
+        eye = np.broadcast_to(np.eye(m), (trials, m, m))
+        return np.asarray(self.R @ self.solve(partition, eye)) / K
 
 
 def _split(columns: Array, K: int) -> Array:

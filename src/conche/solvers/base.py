@@ -40,6 +40,7 @@ class Context:
     damping: float = 0.0
     shrinkage: float = 1.0  # theta: the share of the past that is kept block by block
     sketch_rows: int = 0  # rows that the sketch of the past adds below the task's
+    strength: float = 1.0  # of the damping, where several are tried
 
 
 class Subproblem(ABC):
@@ -95,6 +96,10 @@ class Solver(ABC):
     ) -> Memory:
         """What to keep; ``curvature`` is the loss's second derivative per sample, None for 1."""
         return {}
+
+    def rescaled(self, memory: Memory, ratio: Array) -> Memory:
+        """The memory for columns that have been divided by ``ratio``."""
+        return memory
 
 
 def gram(block: Block, wide: bool) -> Array:

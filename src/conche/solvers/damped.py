@@ -35,4 +35,5 @@ class Damped(Solver):
 
     def prepare(self, block: Block, memory: Memory, context: Context) -> Subproblem:
         tau, K = context.smoothness, context.n_nodes
-        return factorise(block, ridge=context.damping * context.n_samples * tau / K, scale=tau)
+        ridge = context.strength * context.damping * context.n_samples * tau / K
+        return factorise(block, ridge=ridge, scale=tau)

@@ -92,6 +92,7 @@ class Curvature(Solver):
     def prepare(self, block: Block, memory: Memory, context: Context) -> Subproblem:
         n, p = block.shape
         ridge = memory["ridge"] if "ridge" in memory else self._new_ridge(block, memory, context)
+        ridge = ridge * ridge.dtype.type(context.strength)
         sketch = memory.get("sketch")
         rows = n + (0 if sketch is None else len(sketch))
         if self._is_wide(p) and p > rows:
@@ -124,6 +125,21 @@ class Curvature(Solver):
             SA = as_dense(S @ rows)
             new["sketch"] = SA + kept**0.5 * memory["sketch"] if memory else SA
         return new
+
+    def rescaled(self, memory: Memory, ratio: Array) -> Memory:
+        """A^T A, the sketch, the ridge and what was seen of the columns, in the new units."""
+        new = dict(memory)
+        r = ratio.astype(float)
+        if "curvature" in memory:
+            new["curvature"] = memory["curvature"] / np.outer(r, r)
+        if "sketch" in memory:
+            new["sketch"] = memory["sketch"] / r
+        if "ridge" in memory:
+            new["ridge"] = memory["ridge"] / r**2
+        if "seen" in memory:
+            count, mean, deviations = memory["seen"]
+            new["seen"] = np.array([count, mean / r, deviations / r**2])
+        return {k: v.astype(memory[k].dtype) for k, v in new.items()}
 
     def _new_ridge(self, block: Block, memory: Memory, context: Context) -> Array:
         if self.damping is None and context.damping > 0:

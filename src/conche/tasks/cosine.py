@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from .columns import Columns
 from .task import Array
 
 
@@ -31,7 +32,25 @@ class CosineFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.directions_ = rng.normal(0, self.scale, (X.shape[1], self.n_features)).astype(X.dtype)
         return self
 
+    def columns(self, X: Any) -> Columns:
+        """The same features, computed when a node asks for its share and not before."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        return CosineColumns(X, self.directions_)
+
     def transform(self, X: Any) -> Array:
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return np.asarray(np.cos(X @ self.directions_))
+
+
+class CosineColumns(Columns):
+    """Cosine features of inputs that all nodes share: each node computes its own."""
+
+    def __init__(self, X: Array, directions: Array):
+        self.X, self.directions = X, directions
+        self.shape = (len(X), directions.shape[1])
+        self.dtype = X.dtype
+
+    def read(self, columns: slice | Array) -> Array:
+        return np.asarray(np.cos(self.X @ self.directions[:, columns]))

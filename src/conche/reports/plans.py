@@ -12,9 +12,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .planner import Plan
-from .planner.question import number
-from .planner.words import nodes as count
+from ..planner import Plan
+from ..planner.question import number
+from ..planner.words import nodes as count
 
 FORMATS = (".png", ".svg", ".pdf")
 

@@ -1,0 +1,196 @@
+"""From files to a model and back: train with checkpoints, evaluate task by task, predict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from .checkpoint import load, save
+from .estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, ConcheRegressor
+from .metrics import ErrorMatrix
+from .offline import offline_solution
+from .tasks import FileStream, StreamError, Task
+from .tasks.files import FileColumns
+from .tasks.tables import open_table
+from .tasks.task import Array
+
+CHECKPOINT = "model.conche"
+LARGEST_PATH = 64 << 20  # bytes of coefficients kept for the error matrix
+Report = Callable[[str, dict[str, Any]], None]
+
+
+def make_model(solver: str, classify: bool, **parameters: Any) -> Any:
+    """The recommended model for ``memory``, Algorithm 1 for the others; None keeps a default."""
+    given = {key: value for key, value in parameters.items() if value is not None}
+    if solver == "memory":
+        kind: Any = ConcheClassifier if classify else ConcheRegressor
+    else:
+        kind = CoCoAClassifier if classify else CoCoARegressor
+    return kind(**given) if solver == "memory" else kind(solver=solver, **given)
+
+
+def resumed(model: Any, folder: Path, stream: FileStream) -> Any:
+    """The model of a checkpoint, if it is of this stream and these settings; else what differs."""
+    file = folder / CHECKPOINT
+    if not file.exists():
+        return model
+    old = load(file)
+    if type(old) is not type(model):
+        raise ValueError(f"{file}: a {type(old).__name__}, but asked for is {type(model).__name__}")
+    was = old.get_params(deep=False)
+    for key, value in model.get_params(deep=False).items():
+        if was[key] != value:
+            raise ValueError(f"{file}: was begun with {key}={was[key]!r}, not {value!r}")
+    learnt, names = old.stream_["tasks"], stream.names
+    for i, name in enumerate(learnt):
+        if i >= len(names) or names[i] != name:
+            now = names[i] if i < len(names) else "nothing"
+            raise ValueError(f"{file}: task {i + 1} was {name!r}, the stream now has {now!r} there")
+    if old.stream_["columns"] != stream.columns:
+        raise ValueError(f"{file}: was begun with other columns than the stream has")
+    return old
+
+
+def train(
+    model: Any,
+    stream: FileStream,
+    *,
+    classes: list[Any] | None = None,
+    checkpoint: Path | None = None,
+    report: Report = lambda name, record: None,
+) -> Any:
+    """Learn the tasks that the model has not seen; after each, write the checkpoint."""
+    if checkpoint is not None:
+        checkpoint.mkdir(parents=True, exist_ok=True)
+    for i in range(getattr(model, "n_tasks_seen_", 0), len(stream)):
+        task = stream.task(i)
+        options = {}
+        if is_classifier(model):
+            options = {"classes": None if hasattr(model, "coef_") else classes}
+        try:
+            model.partial_fit(task.X, _target(task, model), **options)
+        except StreamError:
+            raise
+        except ValueError as error:
+            raise ValueError(f"task {task.name}: {error}") from error
+        _keep_path(model)
+        model.stream_ = {
+            "target": stream.target, "columns": stream.columns, "tasks": stream.names[: i + 1],
+        }  # fmt: skip
+        if checkpoint is not None:
+            save(model, checkpoint / CHECKPOINT, timings=False)
+        report(str(task.name), dict(model.tasks_[-1]))
+    return model
+
+
+def _target(task: Task, model: Any) -> Array:
+    if is_classifier(model):
+        return task.y
+    if task.y.dtype.kind not in "biuf":
+        raise ValueError("the target is text: these are labels, classify them")
+    return task.y.astype(float)
+
+
+def _keep_path(model: Any) -> None:
+    """The estimate after every task, for the error matrix; given up where it grows too large."""
+    if hasattr(model, "path_") or model.n_tasks_seen_ == 1:
+        coef, intercept = np.array(model.coef_)[None], np.array(model.intercept_)[None]
+        if hasattr(model, "path_"):
+            coef = np.concatenate([model.path_[0], coef])
+            intercept = np.concatenate([model.path_[1], intercept])
+        model.path_ = (coef, intercept)
+        if coef.nbytes > LARGEST_PATH:
+            del model.path_
+
+
+class Evaluation(NamedTuple):
+    """``errors`` [i, j]: on test task j after training task i; one row where no path was kept."""
+
+    tasks: list[str]
+    errors: Array
+    metric: str
+    offline: list[float] | None = None
+
+    @property
+    def average(self) -> float:
+        return float(self.errors[-1].mean())
+
+    @property
+    def forgetting(self) -> float | None:
+        """None where there is not one test task for each that was learnt."""
+        if self.errors.shape[0] != self.errors.shape[1]:
+            return None
+        return ErrorMatrix(self.errors, None).forgetting
+
+
+def evaluate(
+    model: Any,
+    stream: FileStream,
+    offline: FileStream | None = None,
+    report: Callable[[str], None] = lambda name: None,
+) -> Evaluation:
+    """Test a model, and what it was after each task, on every task of a stream."""
+    coefs, intercepts = getattr(model, "path_", (model.coef_[None], np.array([model.intercept_])))
+    best = None if offline is None else _offline(model, offline)
+    columns, beside = [], []
+    for task in stream:
+        X, y = _matrix(model, task), _target(task, model)
+        columns.append([_error(model, X, y, c, b) for c, b in zip(coefs, intercepts, strict=True)])
+        if best is not None:
+            beside.append(_error(model, X, y, best[0], best[1]))
+        report(str(task.name))
+    metric = "error rate" if is_classifier(model) else "mean squared error"
+    return Evaluation(stream.names, np.array(columns).T, metric, beside or None)
+
+
+def _matrix(model: Any, task: Task) -> Array:
+    X = np.asarray(task.X)
+    return np.where(np.isnan(X), model._means, X) if model.missing == "mean" else X
+
+
+def _error(model: Any, X: Array, y: Array, coef: Array, intercept: Any) -> float:
+    scores = X @ np.atleast_2d(coef).T + intercept
+    if not is_classifier(model):
+        return float(np.mean((scores[:, 0] - y) ** 2))
+    unseen = np.setdiff1d(y, model.classes_)
+    if len(unseen):
+        raise ValueError(f"label {unseen.tolist()[0]!r} was never learnt")
+    index = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+    return float(np.mean(model.classes_[index] != y))
+
+
+def _offline(model: Any, stream: FileStream) -> tuple[Array, Any]:
+    """Least squares on all training tasks at once, with the model's filling and intercept."""
+    tasks = []
+    for task in stream:
+        X, y = _matrix(model, task), _target(task, model)
+        if is_classifier(model):
+            y = model._encode(y, float)
+        if model.fit_intercept:
+            X = np.hstack([X, np.ones((len(X), 1))])
+        tasks.append(Task(X, y, name=task.name))
+    best = np.atleast_2d(offline_solution(tasks))
+    if model.fit_intercept:
+        return best[:, :-1], best[:, -1]
+    return best, 0.0
+
+
+def predict(model: Any, file: Path) -> tuple[Array, Array | None]:
+    """Predictions for a file, and class probabilities where the model has them."""
+    if file.suffix not in (".parquet", ".csv", ".npz"):
+        raise StreamError(f"{file}: expected a .parquet, .csv or .npz file")
+    table = open_table(file, "")
+    names = getattr(model, "feature_names_in_", None)
+    columns = table.names[: model.n_features_in_] if names is None else list(names)
+    if len(columns) < model.n_features_in_:
+        raise StreamError(f"{file}: {len(columns)} columns, the model has {model.n_features_in_}")
+    for name in columns:
+        if name not in table.names:
+            raise StreamError(f"{file}: column {name!r} of the model is missing")
+    X = FileColumns(table, columns, None, "keep" if model.missing == "mean" else "refuse")
+    probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
+    return model.predict(X), probabilities

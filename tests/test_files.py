@@ -1,0 +1,154 @@
+"""Streams on disk: what is read, block by block, and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+import conche
+from conche.tasks import FileStream, StreamError, read_groups
+from conche.tasks.tables import Npz, Parquet, open_table
+
+from .test_planner import write_stream
+
+
+@pytest.fixture
+def tasks():
+    return conche.gaussian_tasks(4, 30, 6, n_shared=3, noise_var=0.1)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
+def test_learning_from_files_is_learning_from_arrays(tasks, tmp_path, kind):
+    write_stream(tmp_path / "s", tasks, kind)
+    stream = FileStream(tmp_path / "s")
+    letter = "x" if kind == "npz" else "c"
+    assert len(stream) == 4 and stream.columns == [f"{letter}{j}" for j in range(6)]
+    on_disk, in_memory = (conche.ConcheRegressor(partition=[4, 2]) for _ in range(2))
+    for file, task in zip(stream, tasks, strict=True):
+        on_disk.partial_fit(file.X, file.y)
+        in_memory.partial_fit(task.X, task.y)
+    assert on_disk.coef_ == pytest.approx(in_memory.coef_, rel=1e-9)
+    assert on_disk.feature_names_in_.tolist() == stream.columns
+    assert on_disk.predict(stream.task(0).X) == pytest.approx(in_memory.predict(tasks[0].X))
+
+
+def test_a_node_reads_its_own_columns_and_no_others(tasks, tmp_path, monkeypatch):
+    write_stream(tmp_path / "s", tasks[:1], "parquet")
+    asked = []
+    real = Parquet.read
+
+    def read(self, names, rows, missing):
+        asked.append(list(names))
+        return real(self, names, rows, missing)
+
+    monkeypatch.setattr(Parquet, "read", read)
+    task = FileStream(tmp_path / "s").task(0)
+    assert asked == []
+    conche.CoCoARegressor(partition=[[0, 2, 4], [1, 3, 5]]).partial_fit(task.X, task.y)
+    assert asked == [["c0", "c2", "c4"], ["c1", "c3", "c5"]]
+
+
+def test_an_uncompressed_npz_is_mapped_and_not_read(tmp_path):
+    X = np.arange(12.0).reshape(4, 3)
+    for name, write in (("plain", np.savez), ("packed", np.savez_compressed)):
+        for order in "CF":
+            file = tmp_path / f"{name}{order}.npz"
+            write(file, X=np.array(X, order=order), y=np.ones(4), columns=np.array(["a", "b", "c"]))
+            table = open_table(file, "y")
+            assert isinstance(table, Npz)
+            assert isinstance(table._X, np.memmap) == (name == "plain")
+            assert table.read(["c", "a"], None, "refuse").tolist() == X[:, [2, 0]].tolist()
+            assert table.read(["b"], np.array([3, 1]), "refuse").tolist() == [[10.0], [4.0]]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_one_table_with_a_task_column(tasks, tmp_path, kind):
+    """Rows of a task may lie anywhere; tasks come in the order of their first row."""
+    order = np.random.default_rng(0).permutation(120)
+    X = np.concatenate([t.X for t in tasks])[order]
+    y = np.concatenate([t.y for t in tasks])[order]
+    month = np.repeat(["mar", "apr", "jan", "feb"], 30)[order]
+    columns = {f"x{j}": X[:, j] for j in range(6)} | {"y": y, "month": month}
+    file = tmp_path / f"all.{kind}"
+    if kind == "parquet":
+        pa.parquet.write_table(pa.table(columns), file, row_group_size=7)
+    else:
+        pa.csv.write_csv(pa.table(columns), file)
+    stream = FileStream(file, task_column="month")
+    assert stream.names == list(dict.fromkeys(month.tolist()))
+    for task in stream:
+        rows = month == task.name
+        assert np.array_equal(np.asarray(task.X), X[rows]) and np.array_equal(task.y, y[rows])
+        assert np.array_equal(task.X.read(np.array([5, 0])), X[rows][:, [5, 0]])
+    with pytest.raises(StreamError, match="no column 'week' for the task"):
+        FileStream(file, task_column="week")
+
+
+def test_features_and_drop_take_names_and_patterns(tmp_path):
+    table = pa.table({"a1": [1.0], "a2": [2.0], "b": [3.0], "y": [0.0], "id": ["q"]})
+    pa.csv.write_csv(table, tmp_path / "1.csv")
+    assert FileStream(tmp_path, features=["b", "a*"]).columns == ["b", "a1", "a2"]
+    assert FileStream(tmp_path, drop=["id", "a2"]).columns == ["a1", "b"]
+    with pytest.raises(StreamError, match="no column 'c'"):
+        FileStream(tmp_path, features=["c"])
+    with pytest.raises(StreamError, match="no column 'z'"):
+        FileStream(tmp_path, drop=["z"])
+    with pytest.raises(StreamError, match="column 'id' is not numeric"):
+        np.asarray(FileStream(tmp_path).task(0).X)
+
+
+def test_missing_values_pass_only_where_they_are_filled(tmp_path):
+    table = pa.table({"a": pa.array([1.0, None, 3.0]), "b": [1, 2, 3], "y": [0.0, 1.0, 2.0]})
+    pa.parquet.write_table(table, tmp_path / "1.parquet")
+    with pytest.raises(StreamError, match="column 'a' has 1 missing values"):
+        np.asarray(FileStream(tmp_path).task(0).X)
+    read = np.asarray(FileStream(tmp_path, missing="keep").task(0).X)
+    assert np.isnan(read[1, 0]) and read[:, 1].tolist() == [1.0, 2.0, 3.0]
+    pa.parquet.write_table(pa.table({"a": [1.0], "y": pa.array([None], pa.float64())}),
+                           tmp_path / "1.parquet")  # fmt: skip
+    with pytest.raises(StreamError, match="column 'y' has 1 missing values"):
+        FileStream(tmp_path, missing="keep").task(0)
+
+
+def test_groups(tmp_path):
+    columns = ["a1", "a2", "b1", "c"]
+    path = tmp_path / "groups.json"
+    path.write_text(json.dumps({"A": ["a*"], "rest": ["c", "b1"]}))
+    assert read_groups(path, columns) == {"A": [0, 1], "rest": [3, 2]}
+    toml = tmp_path / "groups.toml"
+    toml.write_text('A = ["a*"]\nB = ["b1", "c"]\n')
+    assert read_groups(toml, columns) == {"A": [0, 1], "B": [2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({"A": ["a*"]}, "column 'b1' is on no node"),
+        ({"A": ["a*", "a1"], "B": ["b1", "c"]}, "column 'a1' is on node 'A' and on 'A'"),
+        ({"A": ["*"], "B": ["c"]}, "column 'c' is on node 'A' and on 'B'"),
+        ({"A": ["*", "d"]}, "names 'd', which is no column"),
+        ({"A": "a1"}, "needs a list of column names"),
+        ({"A": ["*"], "B": []}, "node 'B' has no columns"),
+        ([1], "expected nodes"),
+    ],
+)
+def test_wrong_groups_are_named(tmp_path, groups, message):
+    path = tmp_path / "groups.json"
+    path.write_text(json.dumps(groups))
+    with pytest.raises(StreamError, match=message.replace("*", r"\*")):
+        read_groups(path, ["a1", "a2", "b1", "c"])
+
+
+def test_truncated_files_are_named(tmp_path, tasks):
+    write_stream(tmp_path, tasks, "parquet")
+    file = sorted(Path(tmp_path).iterdir())[2]
+    file.write_bytes(file.read_bytes()[:-30])
+    stream = FileStream(tmp_path)
+    with pytest.raises(StreamError, match=f"{file.name}: cannot be read"):
+        list(stream)
