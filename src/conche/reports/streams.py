@@ -131,6 +131,7 @@ def draw_evaluation(found: Evaluation, path: Path) -> None:
     image = left.imshow(
         errors, aspect="auto", cmap="cividis", interpolation="nearest",
         norm=LogNorm() if wide else None,
+        extent=(0.5, errors.shape[1] + 0.5, len(errors) + 0.5, 0.5),
     )  # fmt: skip
     fig.colorbar(image, ax=left, label=found.metric)
     left.set(xlabel="test task", ylabel="tasks learnt", title="error matrix")

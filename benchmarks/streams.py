@@ -1,0 +1,68 @@
+"""A long stream from Parquet files: does memory stay flat, and is reading the smaller part?"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+
+import conche
+from conche.tasks.tables import Parquet
+
+from .core import Row
+
+TASKS, SAMPLES, COLUMNS, DISTINCT = 200, 20_000, 500, 5
+
+
+def write(folder: Path) -> None:
+    """200 tasks of 20,000 x 500; a few distinct files, linked again and again."""
+    for i, task in enumerate(conche.gaussian_tasks(DISTINCT, SAMPLES, COLUMNS, n_shared=400)):
+        columns = {f"c{j}": task.X[:, j] for j in range(COLUMNS)} | {"y": task.y}
+        pa.parquet.write_table(pa.table(columns), folder / f"{i:03d}.parquet")
+    for i in range(DISTINCT, TASKS):
+        os.link(folder / f"{i % DISTINCT:03d}.parquet", folder / f"{i:03d}.parquet")
+
+
+def learn(folder: str) -> None:
+    """In a process of its own: seconds in all, of reading, bytes gained after the tenth task."""
+    reading = 0.0
+    real = Parquet.read
+
+    def timed(self: Parquet, *arguments: object) -> object:
+        nonlocal reading
+        clock = time.perf_counter()
+        block = real(self, *arguments)  # type: ignore[arg-type]
+        reading += time.perf_counter() - clock
+        return block
+
+    Parquet.read = timed  # type: ignore[method-assign,assignment]
+    model = conche.ConcheRegressor(n_nodes=4, fit_intercept=True, scaling="first")
+    clock, resident = time.perf_counter(), []
+    for task in conche.FileStream(folder):
+        model.partial_fit(task.X, task.y)
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        resident.append(pages * resource.getpagesize())
+    total = time.perf_counter() - clock
+    print(total, reading, max(np.array(resident[10:])) - resident[9])
+
+
+def rows() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder))
+        code = f"from benchmarks.streams import learn; learn({folder!r})"
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        )
+    total, reading, growth = map(float, done.stdout.split())
+    what = f"{TASKS} tasks of {SAMPLES:,} x {COLUMNS} from Parquet, K=4: reading"
+    yield Row(what, "all of it", reading, total, "<= 0.5")
+    yield Row("  memory gained after the tenth task", "50 MB", max(growth, 1.0), 50e6, "<= 1")

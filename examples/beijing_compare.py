@@ -1,0 +1,66 @@
+"""Every solver on Beijing's air, and the offline solution as the line to reach.
+
+    python examples/beijing_compare.py streams/beijing --out beijing.png
+
+Reads the stream that examples/beijing.py wrote: one station a node, one month a task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+
+import conche
+from conche.training import evaluate, make_model, train
+
+COLOURS = ("#0072B2", "#009E73", "#E69F00", "#D55E00")
+MODELS = {
+    "Conche (memory)": dict(solver="memory"),
+    "memory, no sketch": dict(solver="memory", sketch_size=0),
+    "damped, automatic": dict(solver="damped", damping="auto"),
+    "exact: Algorithm 1": dict(solver="exact"),
+}
+
+
+def main(folder: Path, out: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    def stream(part: str) -> conche.FileStream:
+        return conche.FileStream(folder / part, "pm25", missing="keep")
+
+    names = stream("train").columns
+    stations = json.loads((folder / "stations.json").read_text())
+    partition = [[names.index(column) for column in own] for own in stations.values()]
+    fig, axis = plt.subplots(figsize=(9, 4.2), layout="constrained")
+    for (name, options), colour in zip(MODELS.items(), COLOURS, strict=True):
+        model = make_model(
+            classify=False, partition=partition, fit_intercept=True, missing="mean", **options
+        )
+        train(model, stream("train"))
+        found = evaluate(model, stream("test"), stream("train"))
+        seen = [row[: i + 1].mean() for i, row in enumerate(found.errors)]
+        axis.plot(np.arange(1, len(seen) + 1), seen, color=colour, lw=1.8,
+                  label=f"{name}: {found.average:.3f}")  # fmt: skip
+        print(f"{name:20} average {found.average:.4f}  forgetting {found.forgetting:+.3f}")
+    offline = float(np.mean(found.offline or [np.nan]))
+    axis.axhline(offline, color="black", ls="--", lw=1.2, label=f"offline: {offline:.3f}")
+    print(f"{'offline':20} average {offline:.4f}")
+    axis.set(
+        xlabel="months learnt", ylabel="mean squared test error\n(mean over the months seen)",
+        title="Beijing's air: 12 stations are 12 nodes, 48 months are 48 tasks", yscale="log",
+    )  # fmt: skip
+    axis.grid(alpha=0.25, which="both")
+    axis.legend(title="at the end, all months", fontsize=8, title_fontsize=8)
+    fig.savefig(out, dpi=140)
+    print(out)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stream", type=Path, help="what examples/beijing.py wrote")
+    parser.add_argument("--out", type=Path, default=Path("beijing.png"))
+    options = parser.parse_args()
+    main(options.stream, options.out)
