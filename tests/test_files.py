@@ -152,3 +152,34 @@ def test_truncated_files_are_named(tmp_path, tasks):
     stream = FileStream(tmp_path)
     with pytest.raises(StreamError, match=f"{file.name}: cannot be read"):
         list(stream)
+
+
+def test_other_arrays_and_odd_names_of_an_npz(tmp_path):
+    X = np.ones((4, 2))
+    np.savez(tmp_path / "1.npz", X=X, y=np.ones(4), w=np.ones(4))
+    assert FileStream(tmp_path).columns == ["x0", "x1"]
+    np.savez(tmp_path / "1.npz", X=X, y=np.ones(4), columns=np.array([b"a", b"b"]))
+    assert FileStream(tmp_path).columns == ["a", "b"]
+    for names in (np.array(3), np.array([["a"], ["b"]]), np.array([1, 2])):
+        np.savez(tmp_path / "1.npz", X=X, y=np.ones(4), columns=names)
+        with pytest.raises(StreamError, match="array 'columns' must be a list of names"):
+            FileStream(tmp_path)
+    np.save(tmp_path / "2.npy", X)
+    (tmp_path / "2.npy").rename(tmp_path / "1.npz")
+    with pytest.raises(StreamError, match="not an npz file of plain arrays"):
+        FileStream(tmp_path)
+    (tmp_path / "1.npz").unlink()
+    np.savez(tmp_path / "1.npz", X=np.array([[1, np.nan]]), y=np.ones(1))
+    with pytest.raises(StreamError, match="column 'x1'"):
+        np.asarray(FileStream(tmp_path).task(0).X)
+
+
+def test_empty_texts_are_missing_and_folders_are_no_tasks(tmp_path):
+    (tmp_path / "1.csv").write_text("a,y\n1,u\n2,\n")
+    with pytest.raises(StreamError, match="column 'y' has 1 missing values"):
+        FileStream(tmp_path).task(0)
+    (tmp_path / "0.csv").mkdir()
+    (tmp_path / "2.CSV").write_text("a,y\n1,u\n")
+    assert FileStream(tmp_path).names == ["1", "2"]
+    with pytest.raises(StreamError, match="is the target and the task column"):
+        FileStream(tmp_path / "1.csv", task_column="y")

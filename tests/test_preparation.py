@@ -129,3 +129,57 @@ def test_errors_before_and_after_each_task_are_recorded():
         assert record["before"] == pytest.approx(expected)
         assert record["after"] == pytest.approx(np.mean((model.predict(task.X) - task.y) ** 2))
         assert record["bytes"] == sum(r["bytes"] for r in model.history_ if r["task"] == i + 1)
+
+
+@pytest.mark.parametrize("solver", ["exact", "damped", "memory"])
+def test_filling_what_is_not_missing_changes_nothing(solver):
+    models = [
+        conche.CoCoARegressor(n_nodes=2, solver=solver, missing=m) for m in ("mean", "refuse")
+    ]
+    for i, task in enumerate(stream()):
+        for model in models:
+            model.partial_fit(task.X * (1 + i), task.y)
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+    assert [t["before"] for t in models[0].tasks_] == [t["before"] for t in models[1].tasks_]
+
+
+@pytest.mark.parametrize("scaling", ["first", "running"])
+@pytest.mark.parametrize("n_nodes", [1, 3])
+def test_means_that_drift_make_nothing_forgotten(scaling, n_nodes):
+    """y = Xw + 3 without noise, the columns' means anywhere: every task must stay solved."""
+    rng = np.random.default_rng(4)
+    w = rng.standard_normal(6)
+    tasks = [rng.standard_normal((60, 6)) * (1 + i) + m for i, m in enumerate((0, 2, -1, 5, 10))]
+    model = conche.ConcheRegressor(n_nodes=n_nodes, fit_intercept=True, scaling=scaling)
+    for X in tasks:
+        ahead = model.predict(X) if hasattr(model, "coef_") else np.zeros(60)
+        model.partial_fit(X, X @ w + 3)
+        assert model.tasks_[-1]["before"] == pytest.approx(np.mean((ahead - X @ w - 3) ** 2))
+    assert max(np.mean((model.predict(X) - X @ w - 3) ** 2) for X in tasks) < 0.02
+
+
+@pytest.mark.parametrize("scaling", ["first", "running"])
+def test_a_column_that_was_constant_and_then_is_not(scaling):
+    rng = np.random.default_rng(5)
+    model = conche.ConcheRegressor(fit_intercept=True, scaling=scaling)
+    tasks = []
+    for level, spread in ((7, 0), (1000, 1), (990, 5)):
+        X = rng.standard_normal((50, 3))
+        X[:, 2] = level + spread * X[:, 2]
+        tasks.append((X, X[:, 0] + X[:, 2]))
+        model.partial_fit(*tasks[-1])
+    assert max(np.mean((model.predict(X) - y) ** 2) for X, y in tasks) < 0.5
+    assert model.coef_ == pytest.approx([1, 0, 1], abs=0.05)  # the ridge is four samples of 150
+
+
+def test_sparse_columns_and_float32_after_float64_are_taken():
+    from scipy import sparse
+
+    task = stream(p=6)[0]
+    model = conche.ConcheRegressor(missing="mean").partial_fit(task.X.astype(np.float32), task.y)
+    assert model.predict(sparse.csr_array(task.X.astype(np.float32))).shape == (60,)
+    features = conche.CosineFeatures(9).fit(task.X)
+    model = conche.ConcheRegressor(n_nodes=2)
+    model.partial_fit(features.columns(task.X.astype(np.float32)), task.y)
+    model.partial_fit(features.columns(task.X), task.y)
+    assert model.coef_.dtype == np.float32

@@ -15,6 +15,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -333,3 +334,88 @@ print(resident() - tenth)
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "s")], capture_output=True,
                           text=True, check=True)  # fmt: skip
     assert float(done.stdout) < 50
+
+
+def test_an_error_is_exactly_one_line_and_success_is_silent_on_stderr(streams):
+    """In a process of its own: no blank lines of a progress bar, no warnings with source lines."""
+    options = ["train", str(streams / "train"), "--target", "y", "--out", str(streams / "m")]
+    done = subprocess.run([*CONCHE, *options], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    broken(streams, "nan")
+    done = subprocess.run([*CONCHE, *options], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("conche: ")
+    assert done.stderr.count("\n") == 1
+    table = pa.parquet.read_table(streams / "train" / "000.parquet")
+    large = table.set_column(10, "y", pa.array(np.full(40, 1e200)))
+    pa.parquet.write_table(large, streams / "train" / "004.parquet")
+    done = subprocess.run([*CONCHE, *options], capture_output=True, text=True)
+    assert done.stderr.count("\n") <= 1 and "Warning" not in done.stderr
+
+
+def test_the_error_matrix_is_what_predict_gave_at_the_time(tmp_path):
+    rng = np.random.default_rng(2)
+    for part in ("train", "test"):
+        (tmp_path / part).mkdir()
+        for i in range(4):
+            X = rng.standard_normal((50, 3)) * (1 + i) + 3 * i
+            y = X @ [1.0, 2.0, 3.0]
+            columns = {f"c{j}": pa.array(X[:, j]) for j in range(3)} | {"y": pa.array(y)}
+            gaps = pa.array(rng.random(50) < 0.2)
+            columns["c1"] = pa.compute.if_else(gaps, None, columns["c1"])
+            pa.parquet.write_table(pa.table(columns), tmp_path / part / f"[bold]{i}.parquet")
+    done = run("train", tmp_path / "train", "--target", "y", "--missing", "mean", "--nodes", 2,
+               "--out", tmp_path / "m")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    model = conche.ConcheRegressor(n_nodes=2, missing="mean", scaling="first", fit_intercept=True)
+    test = list(conche.FileStream(tmp_path / "test", missing="keep"))
+    rows = []
+    for task in conche.FileStream(tmp_path / "train", missing="keep"):
+        model.partial_fit(task.X, task.y)
+        rows.append([np.mean((model.predict(t.X) - t.y) ** 2) for t in test])
+    found = json.loads(run("evaluate", tmp_path / "m", tmp_path / "test", "--target", "y",
+                           "--json").stdout)  # fmt: skip
+    assert np.array(found["matrix"]) == pytest.approx(np.array(rows))
+    shown = run("evaluate", tmp_path / "m", tmp_path / "test", "--target", "y")
+    assert shown.returncode == 0 and "[bold]1" in shown.stdout  # names are not markup
+
+
+def test_what_a_checkpoint_was_begun_with_is_compared(tmp_path):
+    rng = np.random.default_rng(3)
+    (tmp_path / "s").mkdir()
+    for i in range(2):
+        X = rng.standard_normal((30, 2))
+        columns = {"a": X[:, 0], "b": X[:, 1], "y": X[:, 0], "z": X[:, 1],
+                   "k": np.arange(30) % 3}  # fmt: skip
+        pa.parquet.write_table(pa.table(columns), tmp_path / "s" / f"{i}.parquet")
+    base = ["train", tmp_path / "s", "--features", "a,b", "--out", tmp_path / "m", "--resume"]
+    assert run(*base, "--target", "y", "--checkpoint", tmp_path / "c1").returncode == 0
+    other = run(*base, "--target", "z", "--checkpoint", tmp_path / "c1")
+    assert other.returncode == 2 and "begun with the target 'y', not 'z'" in other.stderr
+    labels = [*base, "--target", "k", "--classify", "--checkpoint", tmp_path / "c2", "--classes"]
+    assert run(*labels, "0,1,2").returncode == 0
+    other = run(*labels, "0,1,2,3")
+    assert other.returncode == 2 and "begun with the classes [0, 1, 2]" in other.stderr
+    assert "whole numbers" in run(*labels, "0,1.5").stderr
+    assert "--loss is for labels" in run(*base, "--target", "y", "--loss", "logistic").stderr
+    model = conche.ConcheRegressor(fit_intercept=True, scaling="first").fit(X, X[:, 0])
+    (tmp_path / "c3").mkdir()
+    conche.save(model, tmp_path / "c3" / "model.conche")
+    other = run(*base, "--target", "y", "--checkpoint", tmp_path / "c3")
+    assert other.returncode == 2 and "cannot be resumed" in other.stderr
+    (tmp_path / "file").write_text("")
+    other = run(*base, "--target", "y", "--checkpoint", tmp_path / "file")
+    assert other.returncode == 2 and "is not a folder" in other.stderr
+
+
+def test_a_model_without_names_does_not_guess(tmp_path):
+    X = np.random.default_rng(4).standard_normal((20, 3))
+    conche.save(conche.ConcheRegressor().fit(X, X.sum(1)), tmp_path / "m")
+    columns = {f"c{j}": X[:, j] for j in range(3)}
+    pa.csv.write_csv(pa.table(columns), tmp_path / "right.csv")
+    pa.csv.write_csv(pa.table(columns | {"y": X.sum(1)}), tmp_path / "more.csv")
+    assert run("predict", tmp_path / "m", tmp_path / "right.csv").returncode == 0
+    done = run("predict", tmp_path / "m", tmp_path / "more.csv")
+    assert done.returncode == 2 and "4 columns, and the model, which has no names" in done.stderr
+    pa.csv.write_csv(pa.table({"c0": X[:, 0], "y": X.sum(1)}), tmp_path / "less.csv")
+    done = run("evaluate", tmp_path / "m", tmp_path / "less.csv", "--target", "y")
+    assert done.returncode == 2 and "1 columns for the model's 3" in done.stderr

@@ -60,7 +60,7 @@ def save(model: Any, path: str | os.PathLike[str], timings: bool = True) -> None
             values = np.array([record[key] for record in records])
             arrays[f"{kind}.{key}"] = values if timings or key != "seconds" else 0.0 * values
     if hasattr(model, "path_"):
-        arrays["path.coef"], arrays["path.intercept"] = model.path_
+        arrays |= {f"path.{key}": array for key, array in model.path_.items()}
     described = {
         "format": FORMAT,
         "class": name,
@@ -139,7 +139,7 @@ def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> Any:
     model._agreed = described.get("agreed", described["damping"])
     model._scores = np.array(described.get("scores", [0.0]))
     model._solver = model._make_solver()
-    model._preparation = Preparation(model.scaling, model.missing)
+    model._preparation = Preparation(model.scaling, model.missing, bool(model.fit_intercept))
     model._fixed = model._settings()
     states = [_state(k, arrays) for k in range(len(columns))]
     for count, state in zip(model.partition_.weight_counts(), states, strict=True):
@@ -151,7 +151,7 @@ def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> Any:
     if described.get("stream") is not None:
         model.stream_ = described["stream"]
     if "path.coef" in arrays:
-        model.path_ = (arrays["path.coef"], arrays["path.intercept"])
+        model.path_ = {k[5:]: a for k, a in arrays.items() if k.startswith("path.")}
     model._open_network(states)
     whole = estimate(model.partition_, model._preparation, states)
     start = int(np.argmin(model._scores)) * n_outputs
@@ -212,6 +212,9 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise type(error)(error.errno, error.strerror, str(path)) from None
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from pathlib import Path
@@ -143,6 +142,7 @@ def reproduce(
     Each gets a folder with table.csv, figure.png, figure.svg and manifest.json. Stopped at any
     moment, the same command goes on where it stood. Exit status 1: a check failed.
     """
+    import joblib
     from rich.console import Console
 
     from .figures import reproduce as figure_making
@@ -156,8 +156,10 @@ def reproduce(
         raise ValueError(f"--jobs {jobs} must be at least 1")
     if seed < 0:
         raise ValueError(f"--seed {seed} must not be negative")
-    cores = jobs or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else jobs or 1
-    if not figure_making.reproduce(figures, scale, out, cores, seed, check, data):
+    cores = joblib.cpu_count()  # more processes than that would only fight
+    if not figure_making.reproduce(
+        figures, scale, out, min(jobs or cores, cores), seed, check, data
+    ):
         raise typer.Exit(1)
 
 
@@ -199,7 +201,9 @@ def train(
     classes: Annotated[
         str | None, typer.Option(help="All labels, where the first task has not all of them.")
     ] = None,
-    loss: Annotated[str, typer.Option(help="With labels: squared or logistic.")] = "squared",
+    loss: Annotated[
+        str | None, typer.Option(help="With labels: squared (unless given) or logistic.")
+    ] = None,
     scaling: Annotated[
         str, typer.Option(help="Standardise columns by the first task(s), running, or none.")
     ] = "first",
@@ -231,6 +235,10 @@ def train(
         "refuse" if missing == "refuse" else "keep",
     )  # fmt: skip
     labels = classify or files.task(0).y.dtype.kind == "U"
+    for option, given in (("--loss", loss), ("--classes", classes)):
+        if given is not None and not labels:
+            raise ValueError(f"{option} is for labels: the target has numbers (--classify?)")
+    known = None if classes is None else _labels(classes, files.task(0).y)
     if groups is not None and nodes is not None:
         raise ValueError("--nodes or --groups, not both")
     if acceleration not in (None, "cg", "none"):
@@ -239,21 +247,22 @@ def train(
         "n_nodes": nodes, "n_rounds": rounds, "sketch_size": sketch, "discount": discount,
         "damping": _damping(damping), "seed": seed, "network": network,
         "fit_intercept": intercept, "scaling": None if scaling == "none" else scaling,
-        "missing": missing, "loss": loss if labels else None,
+        "missing": missing, "loss": loss,
         "partition": None if groups is None else list(read_groups(groups, files.columns).values()),
     }  # fmt: skip
     model = training.make_model(solver, labels, **parameters)
     if acceleration is not None:
         model.set_params(acceleration=None if acceleration == "none" else "cg")
     if checkpoint is not None:
+        if checkpoint.exists() and not checkpoint.is_dir():
+            raise ValueError(f"{checkpoint}: is not a folder")
         if resume:
-            model = training.resumed(model, checkpoint, files)
+            model = training.resumed(model, checkpoint, files, known)
         elif (checkpoint / training.CHECKPOINT).exists():
             raise ValueError(f"{checkpoint}: has a checkpoint; --resume it, or choose another")
     elif resume:
         raise ValueError("--resume needs --checkpoint")
     reports.check_writable(out)
-    known = _labels(classes, files.task(0).y) if labels and classes is not None else None
     with reports.learning(files.names, getattr(model, "n_tasks_seen_", 0), labels) as report:
         training.train(model, files, classes=known, checkpoint=checkpoint, report=report)
     conche_save(model, out)
@@ -343,19 +352,31 @@ def _labels(text: str, y: Any) -> list[Any]:
     parts = _listed(text) or []
     if y.dtype.kind == "U":
         return parts
+    if y.dtype.kind == "b" and set(parts) <= {"True", "False", "true", "false"}:
+        return [part in ("True", "true") for part in parts]
     try:
-        return [y.dtype.type(float(part)) for part in parts]
+        labels = [float(part) for part in parts]
     except ValueError:
         raise ValueError(f"--classes {text}: the target has numbers") from None
+    if y.dtype.kind in "iu" and any(label != int(label) for label in labels):
+        raise ValueError(f"--classes {text}: the target has whole numbers")
+    return [label if y.dtype.kind == "f" else int(label) for label in labels]
 
 
 def main() -> None:
     """Run the command line; bad input is one line on stderr and exit status 2."""
+    warnings.showwarning = _warn
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except Exception as error:
         print(f"conche: {_one_line(error)}", file=sys.stderr)
         sys.exit(2)
+
+
+def _warn(message: Any, category: Any, *where: Any, **more: Any) -> None:
+    """Our own warnings, one line each; overflows show in the results, or end the run."""
+    if not issubclass(category, RuntimeWarning | DeprecationWarning | FutureWarning):
+        print(f"conche: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _one_line(error: Exception) -> str:

@@ -76,6 +76,8 @@ class Node:
 
     def begin(self, block: Block) -> Opening:
         """Take the task's columns; answer A_k w_k (Algorithm 1, line 3, without the factor K)."""
+        if block.dtype != self.state.weights.dtype:
+            block = block.astype(self.state.weights.dtype)
         prepared = self.preparation.apply(block, self.state.numbers)
         block, state = prepared.block, replace(self.state, numbers=prepared.numbers)
         if prepared.rescaled is not None:

@@ -27,12 +27,18 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True)
 class Preparation:
-    """``scaling``: None; "first": standardised by the first task(s), until ten samples have been
-    seen of a column and it has varied, and fixed from then on; "running": by all tasks so far.
-    ``missing``: "refuse", or "mean": filled with the column's mean so far."""
+    """``scaling``: None; "first": scaled by the first task(s), until ten samples have been seen of
+    a column and it has varied, and fixed from then on; "running": by all tasks so far.
+    ``missing``: "refuse", or "mean": filled with the column's mean so far.
+
+    With ``centred`` the mean of the first task is taken off as well. It never moves: another origin
+    would change what the weights and the memory mean, and the intercept follows the stream. Without
+    an intercept to take it up there is no centring.
+    """
 
     scaling: str | None = None
     missing: str = "refuse"
+    centred: bool = False
 
     def __post_init__(self) -> None:
         if self.scaling not in SCALINGS:
@@ -95,12 +101,15 @@ class Preparation:
             "deviations": old["deviations"] + deviations + gap**2 * old["count"] * share,
         }
         # constant columns keep scale 1: centred they are zero, and harmless
+        if self.scaling is None:
+            return joined | {"centre": old["centre"], "scale": old["scale"]}
         varies = joined["deviations"] > 1e-20 * total * joined["mean"] ** 2
         spread = np.sqrt(joined["deviations"] / np.maximum(total, 1))
         fixed = np.zeros(p, dtype=bool)
         if self.scaling == "first":
             varied = old["deviations"] > 1e-20 * old["count"] * old["mean"] ** 2
             fixed = (old["count"] >= ENOUGH) & varied
-        centre = np.where(fixed, old["centre"], joined["mean"])
         scale = np.where(fixed, old["scale"], np.where(varies, spread, 1.0))
+        # a column without any sample so far has weight zero, and may still be given its origin
+        centre = np.where(old["count"] > 0, old["centre"], mean) if self.centred else old["centre"]
         return joined | {"centre": centre, "scale": scale}

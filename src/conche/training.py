@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,8 +11,12 @@ from sklearn.base import is_classifier
 
 from .checkpoint import load, save
 from .estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, ConcheRegressor
+from .estimators.base import SOLVERS
+from .losses import get_loss
 from .metrics import ErrorMatrix
 from .offline import offline_solution
+from .partition import Partition
+from .preparation import Preparation
 from .tasks import FileStream, StreamError, Task
 from .tasks.files import FileColumns
 from .tasks.tables import open_table
@@ -25,6 +29,8 @@ Report = Callable[[str, dict[str, Any]], None]
 
 def make_model(solver: str, classify: bool, **parameters: Any) -> Any:
     """The recommended model for ``memory``, Algorithm 1 for the others; None keeps a default."""
+    if solver not in SOLVERS:
+        raise ValueError(f"solver={solver!r} must be one of {', '.join(SOLVERS)}")
     given = {key: value for key, value in parameters.items() if value is not None}
     if solver == "memory":
         kind: Any = ConcheClassifier if classify else ConcheRegressor
@@ -33,7 +39,7 @@ def make_model(solver: str, classify: bool, **parameters: Any) -> Any:
     return kind(**given) if solver == "memory" else kind(solver=solver, **given)
 
 
-def resumed(model: Any, folder: Path, stream: FileStream) -> Any:
+def resumed(model: Any, folder: Path, stream: FileStream, classes: list[Any] | None = None) -> Any:
     """The model of a checkpoint, if it is of this stream and these settings; else what differs."""
     file = folder / CHECKPOINT
     if not file.exists():
@@ -45,6 +51,14 @@ def resumed(model: Any, folder: Path, stream: FileStream) -> Any:
     for key, value in model.get_params(deep=False).items():
         if was[key] != value:
             raise ValueError(f"{file}: was begun with {key}={was[key]!r}, not {value!r}")
+    if not hasattr(old, "stream_"):
+        raise ValueError(f"{file}: was not written by conche train; it cannot be resumed")
+    if old.stream_["target"] != stream.target:
+        raise ValueError(
+            f"{file}: was begun with the target {old.stream_['target']!r}, not {stream.target!r}"
+        )
+    if classes is not None and sorted(classes) != old.classes_.tolist():
+        raise ValueError(f"{file}: was begun with the classes {old.classes_.tolist()}")
     learnt, names = old.stream_["tasks"], stream.names
     for i, name in enumerate(learnt):
         if i >= len(names) or names[i] != name:
@@ -64,6 +78,7 @@ def train(
     report: Report = lambda name, record: None,
 ) -> Any:
     """Learn the tasks that the model has not seen; after each, write the checkpoint."""
+    check_settings(model, stream)
     if checkpoint is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
     for i in range(getattr(model, "n_tasks_seen_", 0), len(stream)):
@@ -76,7 +91,8 @@ def train(
         except StreamError:
             raise
         except ValueError as error:
-            raise ValueError(f"task {task.name}: {error}") from error
+            said = str(error).replace("pass classes= to partial_fit", "list them (--classes)")
+            raise ValueError(f"task {task.name}: {said}") from error
         _keep_path(model)
         model.stream_ = {
             "target": stream.target, "columns": stream.columns, "tasks": stream.names[: i + 1],
@@ -85,6 +101,15 @@ def train(
             save(model, checkpoint / CHECKPOINT, timings=False)
         report(str(task.name), dict(model.tasks_[-1]))
     return model
+
+
+def check_settings(model: Any, stream: FileStream) -> None:
+    """What is wrong with the model's parameters is said before any task is blamed for it."""
+    model._check_parameters()
+    Partition.make(len(stream.columns), model.n_nodes, model.partition, model.fit_intercept)
+    Preparation(model.scaling, model.missing)
+    if is_classifier(model):
+        get_loss(model.loss)
 
 
 def _target(task: Task, model: Any) -> Array:
@@ -98,12 +123,13 @@ def _target(task: Task, model: Any) -> Array:
 def _keep_path(model: Any) -> None:
     """The estimate after every task, for the error matrix; given up where it grows too large."""
     if hasattr(model, "path_") or model.n_tasks_seen_ == 1:
-        coef, intercept = np.array(model.coef_)[None], np.array(model.intercept_)[None]
+        now = {"coef": np.array(model.coef_)[None], "intercept": np.array(model.intercept_)[None]}
+        if model.missing == "mean":  # what was missing was filled with the means of the time
+            now["means"] = np.array(model._means)[None]
         if hasattr(model, "path_"):
-            coef = np.concatenate([model.path_[0], coef])
-            intercept = np.concatenate([model.path_[1], intercept])
-        model.path_ = (coef, intercept)
-        if coef.nbytes > LARGEST_PATH:
+            now = {key: np.concatenate([model.path_[key], new]) for key, new in now.items()}
+        model.path_ = now
+        if sum(array.nbytes for array in now.values()) > LARGEST_PATH:
             del model.path_
 
 
@@ -111,6 +137,7 @@ class Evaluation(NamedTuple):
     """``errors`` [i, j]: on test task j after training task i; one row where no path was kept."""
 
     tasks: list[str]
+    learnt: list[str]  # names of the rows
     errors: Array
     metric: str
     offline: list[float] | None = None
@@ -134,22 +161,50 @@ def evaluate(
     report: Callable[[str], None] = lambda name: None,
 ) -> Evaluation:
     """Test a model, and what it was after each task, on every task of a stream."""
-    coefs, intercepts = getattr(model, "path_", (model.coef_[None], np.array([model.intercept_])))
+    if len(stream.columns) != model.n_features_in_:
+        raise StreamError(
+            f"{stream.files[0]}: {len(stream.columns)} columns for the model's "
+            f"{model.n_features_in_}"
+        )
+    path = getattr(model, "path_", None) or {
+        "coef": model.coef_[None], "intercept": np.array([model.intercept_]),
+        "means": np.array([model._means]),
+    }  # fmt: skip
     best = None if offline is None else _offline(model, offline)
+    names = _in_order(model, stream)
     columns, beside = [], []
-    for task in stream:
-        X, y = _matrix(model, task), _target(task, model)
-        columns.append([_error(model, X, y, c, b) for c, b in zip(coefs, intercepts, strict=True)])
-        if best is not None:
-            beside.append(_error(model, X, y, best[0], best[1]))
-        report(str(task.name))
+    for name in names:
+        task = stream.task(stream.names.index(name))
+        raw, y = np.asarray(task.X), _target(task, model)
+        try:
+            columns.append([_error(model, X, y, c, i) for X, c, i in _steps(model, path, raw)])
+            if best is not None:
+                beside.append(_error(model, _filled(model, raw), y, best[0], best[1]))
+        except ValueError as error:
+            raise ValueError(f"task {task.name}: {error}") from error
+        report(name)
     metric = "error rate" if is_classifier(model) else "mean squared error"
-    return Evaluation(stream.names, np.array(columns).T, metric, beside or None)
+    seen = getattr(model, "stream_", {}).get("tasks", [])
+    learnt = seen if len(seen) == len(path["coef"]) else [""] * len(path["coef"])
+    return Evaluation(names, learnt, np.array(columns).T, metric, beside or None)
 
 
-def _matrix(model: Any, task: Task) -> Array:
-    X = np.asarray(task.X)
-    return np.where(np.isnan(X), model._means, X) if model.missing == "mean" else X
+def _in_order(model: Any, stream: FileStream) -> list[str]:
+    """The test tasks, in the order in which tasks of these names were learnt."""
+    learnt = getattr(model, "stream_", {}).get("tasks", [])
+    return list(learnt) if sorted(learnt) == sorted(stream.names) else stream.names
+
+
+def _steps(model: Any, path: dict[str, Array], raw: Array) -> Iterator[tuple[Array, Array, Any]]:
+    """The matrix as it was filled, and the estimate, after each task."""
+    gaps = np.isnan(raw) if model.missing == "mean" else np.zeros(1, dtype=bool)
+    for i, (coef, intercept) in enumerate(zip(path["coef"], path["intercept"], strict=True)):
+        X = np.where(gaps, path["means"][i], raw) if gaps.any() else raw
+        yield X, coef, intercept
+
+
+def _filled(model: Any, raw: Array) -> Array:
+    return np.where(np.isnan(raw), model._means, raw) if model.missing == "mean" else raw
 
 
 def _error(model: Any, X: Array, y: Array, coef: Array, intercept: Any) -> float:
@@ -167,7 +222,7 @@ def _offline(model: Any, stream: FileStream) -> tuple[Array, Any]:
     """Least squares on all training tasks at once, with the model's filling and intercept."""
     tasks = []
     for task in stream:
-        X, y = _matrix(model, task), _target(task, model)
+        X, y = _filled(model, np.asarray(task.X)), _target(task, model)
         if is_classifier(model):
             y = model._encode(y, float)
         if model.fit_intercept:
@@ -185,9 +240,12 @@ def predict(model: Any, file: Path) -> tuple[Array, Array | None]:
         raise StreamError(f"{file}: expected a .parquet, .csv or .npz file")
     table = open_table(file, "")
     names = getattr(model, "feature_names_in_", None)
-    columns = table.names[: model.n_features_in_] if names is None else list(names)
-    if len(columns) < model.n_features_in_:
-        raise StreamError(f"{file}: {len(columns)} columns, the model has {model.n_features_in_}")
+    columns = table.features if names is None else list(names)
+    if len(columns) != model.n_features_in_:
+        raise StreamError(
+            f"{file}: {len(columns)} columns, and the model, which has no names for its "
+            f"{model.n_features_in_}, cannot choose among them"
+        )
     for name in columns:
         if name not in table.names:
             raise StreamError(f"{file}: column {name!r} of the model is missing")

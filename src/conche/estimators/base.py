@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -194,7 +195,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             X.shape[1], self.n_nodes, self.partition, self.fit_intercept
         )
         self._solver = self._make_solver()
-        self._preparation = Preparation(self.scaling, self.missing)
+        self._preparation = Preparation(self.scaling, self.missing, bool(self.fit_intercept))
         self._fixed = self._settings()
         self._weights_dtype = X.dtype
         self.history_, self.tasks_, self.n_tasks_seen_, self._agreed = [], [], 0, 0.0
@@ -319,7 +320,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 dtype=[np.float64, np.float32],
                 ensure_all_finite="allow-nan" if filled else True,
             )  # fmt: skip
-        if filled and np.isnan(X).any():
+        if filled and not sparse.issparse(X) and np.isnan(X).any():
             X = np.where(np.isnan(X), self._means, X)
         return np.asarray(X @ self.coef_.T + self.intercept_)
 

@@ -44,9 +44,10 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     network : ``"local"``, or a `conche.network.Network`.
     fit_intercept : add a constant column to the first node. Off by default, as in the paper.
     seed : of the shared sketch.
-    scaling : None; ``"first"``: each node standardises its columns by the first task (the first
-        tasks, until ten samples have been seen of a column and it has varied); ``"running"``: by
-        all tasks so far. ``coef_`` and ``predict`` are for columns as they come.
+    scaling : None; ``"first"``: each node scales its columns by the first task (the first tasks,
+        until ten samples have been seen of a column and it has varied); ``"running"``: by all tasks
+        so far. With an intercept they are centred too, at their mean in the first task. ``coef_``
+        and ``predict`` are for columns as they come.
     missing : ``"refuse"``, or ``"mean"``: NaN is filled with the column's mean so far.
 
     Attributes

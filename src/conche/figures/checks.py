@@ -29,9 +29,9 @@ def check(figure: Figure, scale: str) -> list[Finding]:
 
     out = [_finite(figure), _against_theory(figure)]
     name = figure.spec.name
-    if name in STATEMENTS and figure.spec.source:
+    if figure.spec.official:
         out += STATEMENTS[name](figure)
-    if name in PRINTED and figure.spec.source:
+    if figure.spec.official and name in PRINTED:
         if scale == "paper":
             out += PRINTED[name](figure)
         else:
@@ -40,7 +40,7 @@ def check(figure: Figure, scale: str) -> list[Finding]:
 
 
 def passed(findings: list[Finding]) -> bool:
-    return all(finding.holds is not False for finding in findings)
+    return all(finding.holds is None or bool(finding.holds) for finding in findings)
 
 
 def _finite(figure: Figure) -> Finding:
@@ -60,8 +60,10 @@ def _against_theory(figure: Figure) -> Finding:
     if not points:
         return Finding(statement, None, "no closed form applies here" + aside)
     theory, mean, stderr = np.array(points).T
-    beyond = int(np.sum(~(np.abs(mean - theory) <= 4 * stderr)))
-    worst = np.max(np.abs(mean - theory) / np.maximum(stderr, 1e-300))
+    rounding = 1e-12 * np.maximum(1, np.abs(theory))  # without noise both may be zero
+    apart = np.maximum(np.abs(mean - theory) - rounding, 0)
+    beyond = int(np.sum(~(apart <= 4 * stderr)))
+    worst = np.max(apart / np.maximum(stderr, 1e-300))
     detail = (
         f"{beyond} of {len(points)} points beyond 4 standard errors, the farthest at {worst:.1f}"
     )

@@ -20,7 +20,7 @@ def learning(spec: Spec, seed: int) -> Work:
     """Round i of the t-th task stands at x = t - 1 + i / n_rounds."""
     rows: list[Row] = []
     units: list[Unit] = []
-    curves: dict[str, tuple[Settings, dict[str, tuple[int, int]]]] = {}
+    curves: dict[str, tuple[Settings, list[tuple[str, int, int]]]] = {}
     for panel in spec.panels:
         fixed = {name: panel[name] for name in (*SETTINGS, "passes")}
         for values in product(*(panel[name] for name in spec.curves)):
@@ -28,13 +28,13 @@ def learning(spec: Spec, seed: int) -> Work:
             start = len(rows)
             rows += _curve(panel, settings, label(spec.curves, values))
             # panels that differ only in the error they show share their trials
-            places = curves.setdefault(repr(sorted(settings.items())), (settings, {}))[1]
-            places[panel["error"]] = (start, len(rows))
+            places = curves.setdefault(repr(sorted(settings.items())), (settings, []))[1]
+            places.append((panel["error"], start, len(rows)))
     for number, group in enumerate(_by_shape(list(curves.values()))):
         models = [model_of(settings, settings["n_tasks"]) for settings, _ in group]
         passes = group[0][0]["passes"]
-        shown = [list(places) for _, places in group]
-        index = [i for _, places in group for a, b in places.values() for i in range(a, b)]
+        shown = [[error for error, _, _ in places] for _, places in group]
+        index = [i for _, places in group for _, a, b in places for i in range(a, b)]
         steps = passes * models[0].n_tasks * models[0].n_rounds
         for batch in batched(models[0], spec.trials, len(models) * models[0].n_rounds):
             units.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import textwrap
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,11 @@ def draw(figure: Figure, folder: Path) -> None:
     import matplotlib.pyplot as plt
 
     panels = figure.spec.panels
-    with mpl.rc_context({"svg.hashsalt": "conche", "path.simplify_threshold": 0.5}):
+    with (
+        mpl.rc_context({"svg.hashsalt": "conche", "path.simplify_threshold": 0.5}),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")  # a glyph that the font lacks, limits that are equal
         fig, axes = plt.subplots(
             1, len(panels), figsize=(1.6 + 4.9 * len(panels), 4.8), squeeze=False,
             layout="constrained",
@@ -64,9 +69,14 @@ def _heading(figure: Figure) -> list[str]:
     """What it shows, and the settings that all panels have in common."""
     spec = figure.spec
     common = {k: v for k, v in spec.panels[0].items() if all(p[k] == v for p in spec.panels)}
-    lines = [*textwrap.wrap(spec.title, 75 * len(spec.panels)), _settings(common)]
+    lines = [*textwrap.wrap(_plain(spec.title), 75 * len(spec.panels)), _settings(common)]
     lines[-1] += f"; {spec.trials} trials"
     return [*lines, *([f"({figure.note})"] if figure.note else [])]
+
+
+def _plain(title: str) -> str:
+    """A user's words are words, not mathematics."""
+    return title.replace("$", r"\$")
 
 
 def _settings(settings: dict[str, Any]) -> str:
@@ -106,7 +116,7 @@ def _panel(axis: Any, figure: Figure, panel: dict[str, Any]) -> None:
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     _limit(axis, figure, index)
     own = {k: v for k, v in panel.items() if any(p[k] != v for p in spec.panels)}
-    words = ", ".join(part for part in (_settings(own), panel["title"]) if part)
+    words = ", ".join(part for part in (_settings(own), _plain(panel["title"])) if part)
     if len(spec.panels) > 1:
         axis.set_title(f"({letter}) {words}", fontsize=10)
     axis.grid(alpha=0.25)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ..progress import quiet_progress
 from .checks import Finding, check, passed
 from .run import Figure, make
 from .spec import Spec, SpecError, built_in, read_spec
@@ -69,7 +70,7 @@ def _make(
 ) -> Figure:
     clock = time.perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with quiet_progress(*columns) as progress:
         bar = progress.add_task(spec.name, total=None)
         figure, there = make(
             spec, out, seed=seed, jobs=jobs, data=data, command=command,
@@ -89,7 +90,8 @@ def _report(console: Console, spec: Spec, findings: list[Finding]) -> None:
     marks = {True: "[green]pass[/green]", False: "[bold red]FAIL[/bold red]", None: "  - "}
     for finding in findings:
         console.print(
-            f"    {marks[finding.holds]}  {finding.statement}: [dim]{finding.detail}[/dim]",
+            f"    {marks[finding.holds if finding.holds is None else bool(finding.holds)]}  "
+            f"{finding.statement}: [dim]{finding.detail}[/dim]",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
     console.print(

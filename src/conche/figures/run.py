@@ -14,6 +14,7 @@ import json
 import platform
 import shutil
 import subprocess
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,8 +109,9 @@ def make(
     write_atomically(
         folder / "manifest.json", (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
     )
-    for leftover in (*folder.glob(".parts-*"), *folder.glob(".*.tmp")):
-        shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    shutil.rmtree(parts)
+    for leftover in folder.glob(".*.tmp"):  # of a run that was killed while it wrote
+        leftover.unlink()
     return figure, False
 
 
@@ -119,14 +121,19 @@ def _run(work: Work, parts: Path, jobs: int, begin: Tick, tick: Tick) -> None:
     # the largest first, so that the jobs finish together
     left.sort(key=lambda unit: -unit.cost)
     calls = (delayed(_one)(unit, parts) for unit in left)
-    pool = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+    pool = Parallel(
+        n_jobs=max(1, min(jobs, len(left))),
+        return_as="generator_unordered",
+        pre_dispatch="2*n_jobs",
+    )
     for cost in pool(calls):
         tick(cost)
 
 
 def _one(unit: Unit, parts: Path) -> float:
     """Run a unit and keep it. One BLAS thread always: their number changes the last bits."""
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what overflows shows in the table
         values = unit.run()
     buffer = io.BytesIO()
     np.save(buffer, values, allow_pickle=False)

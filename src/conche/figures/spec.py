@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,8 @@ TOP = ("title", "source", "kind", "x", "curves", "trials", "offline", "settings"
 PLOT = ("x_scale", "y_scale", "y_max", "y_min")
 AXIS_SCALES = ("linear", "log", "log2")
 ERRORS = ("generalization", "training")
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+LARGEST = 10**15  # of any whole number: sizes beyond it are slips
 
 
 class SpecError(ValueError):
@@ -57,6 +60,7 @@ class Spec:
     offline: bool
     panels: tuple[dict[str, Any], ...]
     plot: dict[str, Any] = field(default_factory=dict)
+    official: bool = False  # one of the paper's, whose statements can be checked
 
     def described(self) -> dict[str, Any]:
         """Everything that decides the numbers, for the manifest."""
@@ -80,6 +84,8 @@ def read_spec(name: str, scale: str = "quick") -> Spec:
     if name in built_in():
         text, where, stem = _folder().joinpath(f"{name}.toml").read_text(), name, name
     elif name.endswith(".toml"):
+        if not re.fullmatch(r"\w[\w .+-]*", Path(name).stem):
+            raise SpecError(f"{name}: its name must do as a folder's (letters, digits, . + -)")
         try:
             text, where, stem = Path(name).read_text(), name, Path(name).stem
         except (OSError, UnicodeDecodeError) as error:
@@ -88,9 +94,12 @@ def read_spec(name: str, scale: str = "quick") -> Spec:
         known = f"{built_in()[0]} ... {built_in()[-1]}"
         raise SpecError(f"no figure {name!r}: choose from {known}, all, or a .toml file of yours")
     try:
-        return _spec(stem, tomllib.loads(text), scale)
+        spec = _spec(stem, tomllib.loads(text.removeprefix("\ufeff")), scale)
+        return replace(spec, official=where == name and name in built_in())
     except (SpecError, tomllib.TOMLDecodeError) as error:
         raise SpecError(f"{where}: {error}") from error
+    except RecursionError:
+        raise SpecError(f"{where}: is nested too deeply") from None
 
 
 def _folder() -> Any:
@@ -100,6 +109,9 @@ def _folder() -> Any:
 def _spec(name: str, data: Mapping[str, Any], scale: str) -> Spec:
     _known(data, TOP, "")
     kind = data.get("kind", "sweep")
+    for key in ("title", "source", "kind", "x"):
+        if not isinstance(data.get(key, ""), str):
+            raise SpecError(f"{key} = {data[key]!r} must be text")
     if kind not in KINDS:
         raise SpecError(f"kind = {kind!r} must be one of {', '.join(KINDS)}")
     allowed, defaults = KINDS[kind]
@@ -112,8 +124,10 @@ def _spec(name: str, data: Mapping[str, Any], scale: str) -> Spec:
     _check_axes(kind, x, curves)
     if not _is_whole(trials) or trials < 2:
         raise SpecError(f"trials = {trials!r} must be a whole number, at least 2")
-    if not isinstance(panels, list) or not all(isinstance(p, dict) for p in panels) or not panels:
+    if not isinstance(panels, list) or not all(isinstance(p, dict) for p in panels):
         raise SpecError("panels must be a list of tables ([[panels]])")
+    if not 1 <= len(panels) <= len(LETTERS):
+        raise SpecError(f"{len(panels)} panels: there can be 1 to {len(LETTERS)}")
     if not isinstance(data.get("offline", False), bool):
         raise SpecError("offline must be true or false")
     if data.get("offline") and kind != "sweep":
@@ -131,12 +145,21 @@ def _spec(name: str, data: Mapping[str, Any], scale: str) -> Spec:
             raise SpecError(
                 f"error = {error!r}: generalization, or training where kind = 'learning'"
             )
-        letter = "abcdefghijklmnopqrstuvwxyz"[index % 26]
+        if not isinstance(panel.get("title", ""), str):
+            raise SpecError(f"title = {panel['title']!r} must be text")
         complete.append(
-            {"panel": letter, "title": str(panel.get("title", "")), "error": error, **chosen}
+            {
+                "panel": LETTERS[index],
+                "title": str(panel.get("title", "")),
+                "error": error,
+                **chosen,
+            }
         )
     plot = _table(data, "plot")
     _known(plot, PLOT, "plot.")
+    for key in ("y_min", "y_max"):
+        if key in plot and not _is_number(plot[key]):
+            raise SpecError(f"plot.{key} = {plot[key]!r} must be a number")
     for key in ("x_scale", "y_scale"):
         if plot.get(key, "linear") not in AXIS_SCALES:
             raise SpecError(f"plot.{key} = {plot[key]!r} must be one of {', '.join(AXIS_SCALES)}")
@@ -160,7 +183,7 @@ def _known(given: Mapping[str, Any], allowed: tuple[str, ...], prefix: str) -> N
 
 
 def _check_axes(kind: str, x: Any, curves: Any) -> None:
-    if not isinstance(curves, list) or any(c not in SETTINGS for c in curves):
+    if not isinstance(curves, list) or any(str(c) not in SETTINGS for c in curves):
         raise SpecError(f"curves = {curves!r} must be a list of {', '.join(SETTINGS)}")
     if kind == "sweep" and x not in SETTINGS:
         raise SpecError(f"x = {x!r} must be one of {', '.join(SETTINGS)}")
@@ -181,7 +204,7 @@ def _check_settings(kind: str, chosen: dict[str, Any], axes: tuple[str, ...]) ->
         if name in axes:
             if not isinstance(value, list) or not value:
                 raise SpecError(f"{name} is an axis: give a list of values")
-            if len(set(map(str, value))) < len(value):
+            if len({f"{v:g}" if _is_number(v) else str(v) for v in value}) < len(value):
                 raise SpecError(f"{name} lists a value twice")
         elif isinstance(value, list):
             raise SpecError(f"{name} is a list, but neither x nor one of the curves")
@@ -199,11 +222,12 @@ def _check_value(name: str, value: Any) -> None:
             raise SpecError(f"loss = {value!r} must be 'squared' or 'logistic'")
         return
     least = 0 if name in ("n_shared", "noise_var", "correlation") else 1
-    number = isinstance(value, int | float) and not isinstance(value, bool)
     whole = name not in ("noise_var", "correlation")
-    if not number or (whole and not _is_whole(value)) or not least <= value < float("inf"):
+    number = _is_whole(value) if whole else _is_number(value)
+    if not number or not least <= value <= LARGEST:
         what = "a whole number" if whole else "a number"
-        raise SpecError(f"{name} = {value!r} must be {what} of at least {least}")
+        shown = repr(value) if len(repr(value)) < 40 else f"{repr(value)[:20]}..."
+        raise SpecError(f"{name} = {shown} must be {what} of {least} to 1e15")
     if name == "correlation" and value >= 1:
         raise SpecError(f"correlation = {value!r} must lie below 1")
 
@@ -219,6 +243,13 @@ def _check_sizes(chosen: dict[str, Any]) -> None:
 def _values(chosen: dict[str, Any], name: str) -> list[Any]:
     value = chosen[name]
     return value if isinstance(value, list) else [value]
+
+
+def _is_number(value: Any) -> bool:
+    """Finite, and small enough for a double."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return bool(abs(value) <= 1e300)
 
 
 def _is_whole(value: Any) -> bool:

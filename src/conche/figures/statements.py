@@ -24,7 +24,8 @@ def all_below(a: Array, b: Array, what: str) -> Finding:
 
 
 def near(value: float, printed: float, slack: float, what: str) -> Finding:
-    return Finding(what, abs(value - printed) <= slack, f"{value:.4f}, the paper has {printed:g}")
+    held = bool(abs(value - printed) <= slack)
+    return Finding(what, held, f"{value:.4f}, the paper has {printed:g}")
 
 
 def _setting(figure: Figure, name: str, panel: int = 0) -> Array:
@@ -302,7 +303,7 @@ def digits(figure: Figure) -> Iterator[Finding]:
     worst = max(last, key=lambda name: last[name])
     yield Finding(
         "every task ends far below the 0.5 of chance (0.25)",
-        last[worst] < 0.25, f"worst is {worst} with {last[worst]:.3f}",
+        bool(last[worst] < 0.25), f"worst is {worst} with {last[worst]:.3f}",
     )  # fmt: skip
     names = list(last)
     if figure.note:  # the embedded digits are others

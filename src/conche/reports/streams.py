@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,11 +18,13 @@ import pyarrow.csv
 import pyarrow.parquet
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ..checkpoint import write_atomically
 from ..planner.question import number
+from ..progress import quiet_progress
 from ..training import Evaluation, Report
 
 MANY = 6  # tasks that fit across a screen
@@ -35,6 +38,8 @@ def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:
         raise ValueError(f"{path}: is a folder")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent}: no such folder to write {path.name} in")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"{path.parent}: {path.name} cannot be written here")
 
 
 @contextmanager
@@ -49,11 +54,12 @@ def learning(names: Sequence[str], seen: int, labels: bool) -> Iterator[Report]:
         style="dim", soft_wrap=True,
     )  # fmt: skip
     if seen:
-        console.print(f"going on after {names[seen - 1]}: {seen} of {len(names)} were learnt")
+        said = f"going on after {names[seen - 1]}: {seen} of {len(names)} were learnt"
+        console.print(said, markup=False, soft_wrap=True)
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with quiet_progress(*columns) as progress:
         bar = progress.add_task("learning", total=len(names), completed=seen)
 
         def report(name: str, record: dict[str, Any]) -> None:
@@ -89,12 +95,12 @@ def print_evaluation(found: Evaluation, plot: Path | None) -> None:
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("after", no_wrap=True)
     for j in shown:
-        table.add_column(found.tasks[j], justify="right")
+        table.add_column(escape(found.tasks[j]), justify="right")
     table.add_column("average", justify="right", style="bold")
     for i in rows:
         if i >= len(errors):
             continue
-        name = found.tasks[i] if errors.shape[0] == T else f"{i + 1}"
+        name = escape(found.learnt[i]) or f"{i + 1}"
         cells = [number(errors[i, j]) for j in shown]
         table.add_row(name if len(errors) > 1 else "all", *cells, number(errors[i].mean()))
     if found.offline is not None:

@@ -61,9 +61,11 @@ class FileStream:
         if columns is None:
             columns = self._choose(first, features, drop)
         self.columns = list(columns)
-        self._extra = set(first.names) - set(self.columns)
+        self._extra = set(first.features) - set(self.columns)
 
     def _find_tasks(self, task_column: str) -> None:
+        if task_column == self.target:
+            raise StreamError(f"{self.stream}: {task_column!r} is the target and the task column")
         if len(self.files) > 1:
             raise StreamError(f"{self.stream}: a task column needs one table, not several files")
         self._table = self._open(self.files[0])
@@ -103,14 +105,14 @@ class FileStream:
             return self._table
         table = open_table(file, self.target)
         if self.target not in table.names:
-            what = "array" if file.suffix == ".npz" else "column"
+            what = "array" if file.suffix.lower() == ".npz" else "column"
             raise StreamError(f"{file}: no {what} {self.target!r} for the target")
         return table
 
     def _choose(
         self, table: Table, features: Sequence[str] | None, drop: Sequence[str]
     ) -> list[str]:
-        free = [name for name in table.names if name not in (self.target, self.task_column)]
+        free = [name for name in table.features if name not in (self.target, self.task_column)]
         chosen = free if features is None else []
         for pattern in features or ():
             found = [n for n in free if fnmatch.fnmatchcase(n, pattern) and n not in chosen]
@@ -131,7 +133,7 @@ class FileStream:
         for name in self.columns:
             if name not in present:
                 raise StreamError(f"{table.path}: column {name!r} of the first task is missing")
-        for name in table.names:
+        for name in table.features:
             if name not in self._extra and name not in self.columns and name != self.target:
                 raise StreamError(f"{table.path}: column {name!r} is not in the first task")
 
@@ -140,7 +142,8 @@ def stream_files(stream: str | Path) -> list[Path]:
     """The files of a stream, one per task, in the order of their names."""
     path = Path(stream)
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(stream)))
-    files = sorted((f for f in found if f.suffix in SUFFIXES), key=lambda f: f.name)
+    known = (f for f in found if f.suffix.lower() in SUFFIXES and f.is_file())
+    files = sorted(known, key=lambda f: f.name)
     if not files:
         raise StreamError(f"{stream}: no {', '.join(SUFFIXES)} files there")
     return files

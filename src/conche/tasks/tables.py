@@ -30,6 +30,11 @@ class Table(ABC):
     names: list[str]
     n_rows: int
 
+    @property
+    def features(self) -> list[str]:
+        """The columns that can be features."""
+        return self.names
+
     @abstractmethod
     def read(self, names: Sequence[str], rows: Array | None, missing: str) -> Array:
         """Numeric columns, n x count, column by column in memory; NaN only where ``missing`` says
@@ -43,9 +48,9 @@ class Table(ABC):
 def open_table(path: Path, target: str) -> Table:
     """Open by suffix; ``target`` is what an npz file must have beside X."""
     table: Table
-    if path.suffix == ".npz":
+    if path.suffix.lower() == ".npz":
         table = Npz(path, target)
-    elif path.suffix == ".parquet":
+    elif path.suffix.lower() == ".parquet":
         table = Parquet(path)
     else:
         table = Csv(path)
@@ -90,7 +95,12 @@ class _Arrow(Table):
             column = column.cast(column.type.value_type)
         kind = column.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            return np.array(column.to_pylist(), dtype=str)
+            texts = np.array(column.to_pylist(), dtype=str)
+            if np.any(texts == ""):
+                raise StreamError(
+                    f"{self.path}: column {name!r} has {np.sum(texts == '')} missing values"
+                )
+            return texts
         if pa.types.is_temporal(kind):
             return np.array([str(value) for value in column.to_pylist()])
         self._check_numeric(name, column)
@@ -166,12 +176,16 @@ class Npz(Table):
                 self._vectors = {
                     key: archive[key] for key in archive.files if key not in ("X", "columns")
                 }
-                names = archive["columns"].tolist() if "columns" in archive else None
+                names = _names(path, archive["columns"]) if "columns" in archive else None
                 mapped = _mapped(path)
                 self._X = archive["X"] if mapped is None else mapped
         except StreamError:
             raise
-        except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        except (
+            OSError, ValueError, EOFError, TypeError, KeyError, AttributeError, zipfile.BadZipFile,
+        ) as error:  # fmt: skip
+            if "pickle" in str(error) or isinstance(error, TypeError):
+                error = ValueError("not an npz file of plain arrays")
             raise _unreadable(path, error) from None
         X, y = self._X, self._vectors.get(target)
         if y is not None and (X.ndim != 2 or y.shape != X.shape[:1] or X.size == 0):
@@ -195,8 +209,15 @@ class Npz(Table):
         out = np.array(block if rows is None else block[rows], dtype=float, order="F")
         bad = np.isinf(out) if missing != "refuse" else ~np.isfinite(out)
         if bad.any():
-            raise StreamError(f"{self.path}: array 'X' has missing or infinite values")
+            name = names[int(np.flatnonzero(bad.any(axis=0))[0])]
+            raise StreamError(
+                f"{self.path}: array 'X' has missing or infinite values (column {name!r})"
+            )
         return out
+
+    @property
+    def features(self) -> list[str]:
+        return self._own  # other arrays of the file are none of ours
 
     def values(self, name: str, rows: Array | None = None) -> Array:
         if name not in self._vectors:
@@ -207,6 +228,13 @@ class Npz(Table):
         if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
             raise StreamError(f"{self.path}: array {name!r} has missing or infinite values")
         return np.asarray(array if rows is None else array[rows])
+
+
+def _names(path: Path, array: Array) -> list[str]:
+    if array.ndim != 1 or array.dtype.kind not in "US":
+        raise StreamError(f"{path}: array 'columns' must be a list of names")
+    texts = np.char.decode(array) if array.dtype.kind == "S" else array
+    return [str(name) for name in texts]
 
 
 def _mapped(path: Path) -> Array | None:
