@@ -212,9 +212,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError as error:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
-        raise type(error)(error.errno, error.strerror, str(path)) from None
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno is not None:  # name the file that was meant
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise
