@@ -18,7 +18,7 @@ $(VENV)/.core: pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[dev,mpi,ray]'
 	@touch $@
 
 demo: $(VENV)/.core

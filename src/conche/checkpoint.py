@@ -78,14 +78,20 @@ def save(model: Any, path: str | os.PathLike[str], timings: bool = True) -> None
         "flat_y": getattr(model, "_flat_y", None),
         "stream": getattr(model, "stream_", None),
     }
+    if getattr(model._nodes, "rank", 0) > 0:
+        return  # on MPI all ranks come here, and the first one writes
     contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
     write_atomically(path, to_bytes(contiguous, {"conche": json.dumps(described)}))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that `save` wrote; it goes on with the stream where it stood."""
+def load(path: str | os.PathLike[str], network: Any = "local") -> Any:
+    """Read a model that `save` wrote; it goes on with the stream where it stood.
+
+    It goes on in this process, wherever it was trained, unless another ``network`` is given.
+    """
     described, arrays = _read(Path(path))
     try:
+        described["parameters"]["network"] = network
         return _restore(described, arrays)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         reason = str(error).splitlines()[0] if str(error) else repr(error)

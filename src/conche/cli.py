@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from . import __version__
+from .network.base import NodeError
+from .network.mpi import end_all, launched_rank
 
 app = typer.Typer(
     help="Distributed continual learning with CoCoA.",
@@ -211,7 +215,9 @@ def train(
         str, typer.Option(help="Missing values: refuse, or fill with the column's mean.")
     ] = "refuse",
     intercept: Annotated[bool, typer.Option(help="Add a constant to the first node.")] = True,
-    network: Annotated[str, typer.Option(help="local.")] = "local",
+    network: Annotated[
+        str, typer.Option(help="local; mpi (a node a rank, start with mpiexec); ray.")
+    ] = "local",
     seed: Annotated[int, typer.Option(help="Of the shared sketch.")] = 0,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Write the model here after every task.")
@@ -366,11 +372,28 @@ def _labels(text: str, y: Any) -> list[Any]:
 def main() -> None:
     """Run the command line; bad input is one line on stderr and exit status 2."""
     warnings.showwarning = _warn
+    if launched_rank():  # on MPI only the first rank speaks
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         sys.exit(app(standalone_mode=False) or 0)
     except Exception as error:
-        print(f"conche: {_one_line(error)}", file=sys.stderr)
-        sys.exit(2)
+        _fail(error)
+
+
+def _fail(error: Exception) -> None:
+    """One line and exit status 2. Of several ranks the first speaks, and ends all of them; another
+    one speaks only if the first does not, because nothing is wrong there."""
+    line = f"conche: {_one_line(error)}"
+    rank = launched_rank()
+    if rank:
+        if isinstance(error, NodeError):  # all ranks know
+            sys.exit(2)
+        time.sleep(2)
+        line = f"{line} (rank {rank})"
+    print(line, file=sys.stderr)
+    if not isinstance(error, NodeError):
+        end_all(2)
+    sys.exit(2)
 
 
 def _warn(message: Any, category: Any, *where: Any, **more: Any) -> None:

@@ -78,6 +78,16 @@ class Partition:
         """How many weights each node holds: its columns, and the intercept on the first."""
         return [size + (self.intercept and k == 0) for k, size in enumerate(self.sizes)]
 
+    def places(self) -> list[Which]:
+        """Each node's columns, as a slice where they are consecutive."""
+        return list(self._columns)
+
+    def block(self, X: Any, k: int) -> Any:
+        """One node's block of X, without touching the others'."""
+        if isinstance(X, Columns):
+            return X.read(self._columns[k])
+        return self.split(X)[k] if sparse.issparse(X) else X[:, self._columns[k]]
+
     def split(self, X: Any) -> list[Any]:
         """Each node's block of X. Contiguous blocks of a dense X are views, not copies; columns
         that are still on disk are read block by block."""

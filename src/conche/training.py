@@ -23,6 +23,7 @@ from .tasks.tables import open_table
 from .tasks.task import Array
 
 CHECKPOINT = "model.conche"
+NETWORKS = ("local", "mpi", "ray")
 LARGEST_PATH = 64 << 20  # bytes of coefficients kept for the error matrix
 Report = Callable[[str, dict[str, Any]], None]
 
@@ -44,7 +45,7 @@ def resumed(model: Any, folder: Path, stream: FileStream, classes: list[Any] | N
     file = folder / CHECKPOINT
     if not file.exists():
         return model
-    old = load(file)
+    old = load(file, model.network)
     if type(old) is not type(model):
         raise ValueError(f"{file}: a {type(old).__name__}, but asked for is {type(model).__name__}")
     was = old.get_params(deep=False)
@@ -110,6 +111,8 @@ def check_settings(model: Any, stream: FileStream) -> None:
     Preparation(model.scaling, model.missing)
     if is_classifier(model):
         get_loss(model.loss)
+    if isinstance(model.network, str) and model.network not in NETWORKS:
+        raise ValueError(f"network={model.network!r} must be one of {', '.join(NETWORKS)}")
 
 
 def _target(task: Task, model: Any) -> Array:

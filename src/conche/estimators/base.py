@@ -231,8 +231,17 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _open_network(self, states: list[State]) -> None:
         if self.network == "local":
             self._nodes: Network = LocalNetwork()
+        elif self.network == "mpi":
+            from ..network.mpi import MPINetwork
+
+            self._nodes = MPINetwork()
+        elif self.network == "ray":
+            from ..network.ray import RayNetwork
+
+            self._nodes = RayNetwork()
         elif not hasattr(self.network, "propose"):
-            raise ValueError(f"network={self.network!r} must be 'local' or a Network object")
+            names = "'local', 'mpi', 'ray'"
+            raise ValueError(f"network={self.network!r} must be {names} or a Network object")
         else:
             self._nodes = cast(Network, self.network)
         self._nodes.start(self._solver, self.partition_, states, self._preparation)

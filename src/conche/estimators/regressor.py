@@ -41,7 +41,8 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     acceleration : None for plain rounds, ``"cg"`` for conjugate gradients on the same messages.
     tol : end a task's rounds once one moves the predictions by at most ``tol`` times the residual
         that the task began with.
-    network : ``"local"``, or a `conche.network.Network`.
+    network : ``"local"``, ``"mpi"`` (a node a rank), ``"ray"`` (a node an actor), or a
+        `conche.network.Network`.
     fit_intercept : add a constant column to the first node. Off by default, as in the paper.
     seed : of the shared sketch.
     scaling : None; ``"first"``: each node scales its columns by the first task (the first tasks,

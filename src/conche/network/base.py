@@ -13,6 +13,10 @@ from ..preparation import Preparation
 from ..solvers.base import Array, Context, Solver
 
 
+class NodeError(ValueError):
+    """What went wrong on one node, told to all of them."""
+
+
 class Estimate(NamedTuple):
     """All nodes' weights, for columns as they come, in their order; the intercept's row is last."""
 

@@ -10,6 +10,17 @@ import numpy as np
 from .task import Array
 
 
+class Source(ABC):
+    """Where columns are, without any of them: small, and the same on every machine."""
+
+    @abstractmethod
+    def columns(self, which: slice | Array) -> Source:
+        """Some of them."""
+
+    @abstractmethod
+    def read(self) -> Array: ...
+
+
 class Columns(ABC):
     """What stands for X where the columns are elsewhere: on disk, or still to be computed."""
 
@@ -20,6 +31,10 @@ class Columns(ABC):
     @abstractmethod
     def read(self, columns: slice | Array) -> Array:
         """Some columns, by their places: n_samples x count."""
+
+    def source(self) -> Source | None:
+        """Where the columns are, for a node that reads them itself; None if they are here."""
+        return None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(self.read(slice(None)), dtype=dtype)

@@ -7,11 +7,12 @@ import glob
 import json
 import tomllib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from .columns import Columns
+from .columns import Columns, Source
 from .tables import SUFFIXES, StreamError, Table, open_table
 from .task import Array, Task
 
@@ -27,6 +28,27 @@ class FileColumns(Columns):
     def read(self, columns: slice | Array) -> Array:
         chosen = np.array(self._names, dtype=object)[columns].tolist()
         return self.table.read(chosen, self.rows, self.missing)
+
+    def source(self) -> Source:
+        path = str(self.table.path.absolute())
+        return FileSource(path, tuple(self._names), self.rows, self.missing)
+
+
+@dataclass(frozen=True)
+class FileSource(Source):
+    """A file, and which of its columns and rows."""
+
+    path: str
+    names: tuple[str, ...]
+    rows: Array | None
+    missing: str
+
+    def columns(self, which: slice | Array) -> Source:
+        chosen = np.array(self.names, dtype=object)[which].tolist()
+        return replace(self, names=tuple(chosen))
+
+    def read(self) -> Array:
+        return open_table(Path(self.path), "").read(self.names, self.rows, self.missing)
 
 
 class FileStream:
