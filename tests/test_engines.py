@@ -211,3 +211,26 @@ os.kill(os.getpid(), signal.SIGKILL)
             break
         time.sleep(0.1)
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+@ray_there
+@pytest.mark.parametrize("first", ["", "import ray"])
+def test_ray_on_one_machine_listens_on_loopback_alone(first):
+    code = f"""
+{first}
+import conche
+def listening():
+    lines = [l.split() for f in ("tcp", "tcp6") for l in open(f"/proc/net/{{f}}").readlines()[1:]]
+    return {{l[1].split(":")[0] + l[1].split(":")[1] for l in lines if l[3] == "0A"}}
+before = listening()
+model = conche.CoCoARegressor(n_nodes=2, network="ray")
+task = conche.gaussian_tasks(1, 20, 6)[0]
+model.partial_fit(task.X, task.y)
+print(*{{where[:-4] for where in listening() - before}})
+"""
+    if not Path("/proc/net/tcp").exists():
+        pytest.skip("no /proc/net to look at")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    found = set(done.stdout.split())
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+    assert found and found <= loopback, done.stdout + done.stderr

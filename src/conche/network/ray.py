@@ -9,6 +9,7 @@ is made anew from those and replays the rounds: the result is the same to the la
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,9 +27,15 @@ from .local import _total
 LARGE = 100_000  # bytes: a larger vector goes through the object store, once for all nodes
 
 
+def _loopback_only() -> None:
+    """Ray on one machine binds its ports to every interface unless it is told that there are to be
+    no clusters: by the environment before it is imported, by this constant afterwards."""
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    if "ray" in sys.modules:
+        _ray()._private.ray_constants.ENABLE_RAY_CLUSTER = False
+
+
 def _ray() -> Any:
-    # Ray binds its ports to every interface unless told so before it is imported
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray
@@ -107,10 +114,13 @@ class RayNetwork:
         states: Sequence[State],
         preparation: Preparation | None = None,
     ) -> None:
+        alone = self.address is None and "RAY_ADDRESS" not in os.environ
+        if alone:
+            _loopback_only()
         ray = _ray()
         if not ray.is_initialized():
             here = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            options = {} if self.address else here
+            options = here if alone else {}
             ray.init(self.address, log_to_driver=False, logging_level="error", **options)
         self.partition, self.preparation = partition, preparation or Preparation()
         self._solver = solver
@@ -198,9 +208,8 @@ class RayNetwork:
         return [_state(state) for state in _ray().get(list(self._states), timeout=self.timeout)]
 
     def close(self) -> None:
-        ray = _ray()
         for worker in self.workers:
-            ray.kill(worker)
+            _ray().kill(worker)
         self.workers = []
 
     def _all(self, method: str, calls: Sequence[tuple[Any, ...]], returns: int = 1) -> list[Any]:

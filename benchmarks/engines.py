@@ -1,0 +1,118 @@
+"""What a round costs on an engine, against the engine's own floor for the same vectors."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conche.cocoa import Objective, Progress, plain_round
+from conche.losses import get_loss
+from conche.network.ray import RayNetwork
+from conche.node import State
+from conche.partition import Partition
+from conche.solvers import Context, Exact
+
+from .core import Row
+
+N, COLUMNS, K, ROUNDS = 100_000, 4, 2, 60
+
+
+def rounds(network: Any) -> float:
+    """Seconds a round: direction down, images up, their sum, the step."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((N, COLUMNS)), rng.standard_normal((N, 1))
+    sizes = [COLUMNS // K] * K
+    partition = Partition.make(COLUMNS, partition=sizes)
+    network.start(Exact(), partition, [State(np.zeros((size, 1))) for size in sizes])
+    v = network.begin(X).predictions
+    network.prepare(Context(0, K, N, 1.0))
+    objective, advance = Objective(get_loss("squared"), y), plain_round(K)
+    now = Progress(v, objective.descent(v), np.zeros(1), np.zeros(1))
+
+    def one() -> None:
+        nonlocal now
+        now = advance(objective, now, network.propose(now.g))
+        network.accept(now.step, now.momentum)
+
+    return middle(one)
+
+
+def middle(call: Callable[[], Any]) -> float:
+    """The median of many rounds, after a few to warm up."""
+    times = []
+    for _ in range(ROUNDS):
+        clock = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - clock)
+    return float(np.median(times[10:]))
+
+
+def on_ray() -> Iterator[Row]:
+    if importlib.util.find_spec("ray") is None:
+        return
+    network = RayNetwork()
+    ours = rounds(network)
+    import ray
+
+    echo = ray.remote(Echo)
+    actors = [echo.options(num_cpus=0).remote() for _ in range(K)]
+    g = np.random.default_rng(0).standard_normal((N, 1))
+
+    def bare() -> None:
+        sent = ray.put(g)
+        sum(ray.get([actor.same.remote(sent) for actor in actors]))
+
+    floor = middle(bare)
+    network.close()
+    ray.shutdown()
+    yield Row(f"Ray: a round, n={N:,}, K={K}", "an echo of the same vectors", ours, floor, "<= 1.3")
+
+
+class Echo:
+    def same(self, g: Any) -> Any:
+        return g
+
+
+def on_mpi() -> Iterator[Row]:
+    mpiexec = Path(sys.executable).with_name("mpiexec")
+    if importlib.util.find_spec("mpi4py") is None or not mpiexec.exists():
+        return
+    command = [str(mpiexec), "-n", str(K), sys.executable, "-m", "benchmarks.engines"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=200)
+    ours, floor = map(float, done.stdout.split())
+    what = "a bare Allreduce and the local products"
+    yield Row(f"MPI: a round, n={N:,}, K={K}", what, ours, floor, "<= 1.5")
+
+
+def as_a_rank() -> None:
+    from mpi4py import MPI
+
+    from conche.network.mpi import MPINetwork
+
+    comm = MPI.COMM_WORLD
+    ours = rounds(MPINetwork())
+    A = np.random.default_rng(0).standard_normal((N, COLUMNS // K))
+    g, total = np.random.default_rng(1).standard_normal((N, 1)), np.empty((N, 1))
+
+    def bare() -> None:
+        comm.Allreduce(A @ (A.T @ g), total)
+
+    floor = middle(bare)
+    if comm.Get_rank() == 0:
+        print(ours, floor)
+
+
+def rows() -> Iterator[Row]:
+    yield from on_ray()
+    yield from on_mpi()
+
+
+if __name__ == "__main__":
+    as_a_rank()
