@@ -140,7 +140,7 @@ def test_a_node_that_hangs_is_replaced_and_one_that_always_fails_ends_the_run(ne
     here = conche.CoCoARegressor(n_nodes=2, n_rounds=3)
     stuck = Disturbed(network, "propose", 5, signal.SIGSTOP)
     there = conche.CoCoARegressor(n_nodes=2, n_rounds=3, network=stuck)
-    network.timeout = 2
+    network.timeout = 6  # long enough for a new actor to start on a busy machine
     try:
         for task in tasks:
             here.partial_fit(task.X, task.y)

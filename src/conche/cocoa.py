@@ -93,7 +93,8 @@ def plain_round(n_nodes: int) -> Round:
     """Lines 5 to 9 of Algorithm 1: every node moves by 1/K of its own solution."""
 
     def advance(objective: Objective, now: Progress, proposal: Proposal) -> Progress:
-        v = now.v + proposal.image / n_nodes
+        v = proposal.image / n_nodes
+        v += now.v  # in place: at this size a fresh array costs as much as the sum
         step = np.full(v.shape[1], 1.0 / n_nodes)
         return Progress(v, objective.descent(v), step, np.zeros_like(step))
 
