@@ -1,0 +1,5 @@
+"""The command line: thin."""
+
+from .main import main
+
+__all__ = ["main"]
