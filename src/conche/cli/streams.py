@@ -76,6 +76,7 @@ def train(
     on with --resume, and ends with the same model to the last bit.
     """
     from .. import reports, training
+    from ..checkpoint import save
     from ..tasks import FileStream, read_groups
 
     files = FileStream(
@@ -113,7 +114,7 @@ def train(
     reports.check_writable(out)
     with reports.learning(files.names, getattr(model, "n_tasks_seen_", 0), labels) as report:
         training.train(model, files, classes=known, checkpoint=checkpoint, report=report)
-    conche_save(model, out)
+    save(model, out, timings=False)  # so that the same stream gives the same bytes
     reports.trained(model, out)
 
 
@@ -174,12 +175,6 @@ def evaluate(
         reports.print_evaluation_json(found)
     else:
         reports.print_evaluation(found, plot)
-
-
-def conche_save(model: Any, path: Path) -> None:
-    from ..checkpoint import save
-
-    save(model, path, timings=False)
 
 
 def _listed(text: str | None) -> list[str] | None:
