@@ -3,13 +3,19 @@ of an MPI job."""
 
 from __future__ import annotations
 
+import importlib.util
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import pytest
 
 import conche
+
+ray_there = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="ray is not installed (conche[ray])"
+)
 
 SOLVERS = (
     dict(solver="exact"),

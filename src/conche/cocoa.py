@@ -70,8 +70,9 @@ class Progress:
 
     v: Array  # predictions of the task's rows, then of the sketch's rows
     g: Array  # descent direction there
-    step: Array  # what the nodes are to accept: d += step (z + momentum q)
-    momentum: Array
+    # what the nodes are to accept: d += step (z + momentum q); None: 1/K and 0, as they know
+    step: Array | None = None
+    momentum: Array | None = None
     # conjugate gradients only: the last direction q, seen through A and through the penalty P
     g_last: Array | None = None
     Aq: Array | None = None
@@ -95,8 +96,7 @@ def plain_round(n_nodes: int) -> Round:
     def advance(objective: Objective, now: Progress, proposal: Proposal) -> Progress:
         v = proposal.image / n_nodes
         v += now.v  # in place: at this size a fresh array costs as much as the sum
-        step = np.full(v.shape[1], 1.0 / n_nodes)
-        return Progress(v, objective.descent(v), step, np.zeros_like(step))
+        return Progress(v, objective.descent(v))
 
     return advance
 
@@ -119,7 +119,7 @@ def cg_round(objective: Objective, now: Progress, proposal: Proposal) -> Progres
     momentum = np.zeros_like(rz)
     Aq, qPq, dPq = Az, zPz, dPz
     if now.Aq is not None:
-        assert now.g_last is not None and now.rz is not None
+        assert now.g_last is not None and now.rz is not None and now.step is not None
         assert now.qPq is not None and now.dPq is not None
         old = _dot(now.g_last, Az) - (dPz - now.step * qPz)  # r_last.z
         momentum = np.maximum(0.0, _ratio(rz - old, now.rz))
@@ -203,8 +203,7 @@ def learn(
     outputs = shown(v)
     if rows:
         v = np.concatenate([v, np.zeros((rows, v.shape[1]), v.dtype)])
-    zeros = np.zeros(v.shape[1])
-    now = Progress(v, objective.descent(v), zeros, zeros)
+    now = Progress(v, objective.descent(v))
     started = float(np.linalg.norm(now.g))
     history: list[RoundRecord] = []
     for i in range(n_rounds):

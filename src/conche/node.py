@@ -44,6 +44,14 @@ class State:
     numbers: Memory = field(default_factory=dict)  # of its preparation
 
 
+class Position(NamedTuple):
+    """The update so far, the last direction and the last proposal, in the solver's coordinates."""
+
+    d: Array
+    q: Array
+    z: Array
+
+
 @dataclass
 class _Work:
     """What one task needs: the factorised block, the update d, and the last direction q.
@@ -120,12 +128,24 @@ class Node:
         scalars = [np.einsum("ij,ij->j", x, Pz) for x in (z, work.q, work.d)]
         return Proposal(sub.image(z), np.array(scalars))
 
-    def accept(self, step: Array, momentum: Array) -> None:
-        """q = z + momentum q, d = d + step q (line 8, where momentum = 0 and step = 1/K)."""
+    def accept(self, step: Array | None, momentum: Array | None) -> None:
+        """q = z + momentum q, d = d + step q; without them line 8: momentum = 0 and step = 1/K."""
         work = self._open()
+        assert work.context is not None
         dtype = work.d.dtype
-        work.q = work.z + momentum.astype(dtype) * work.q
+        if step is None:
+            step = np.array(1.0 / work.context.n_nodes)
+        work.q = work.z if momentum is None else work.z + momentum.astype(dtype) * work.q
         work.d = work.d + step.astype(dtype) * work.q
+
+    def position(self) -> Position:
+        """Where the node stands in the task's rounds."""
+        work = self._open()
+        return Position(work.d, work.q, work.z)
+
+    def move_to(self, position: Position) -> None:
+        work = self._open()
+        work.d, work.q, work.z = position
 
     def end(self, curvature: Array | None = None) -> State:
         """The state after the task; the caller installs it once every node has answered."""

@@ -61,7 +61,8 @@ class Network(Protocol):
 
     def propose(self, g: Array) -> Proposal: ...
 
-    def accept(self, step: Array, momentum: Array) -> None: ...
+    def accept(self, step: Array | None, momentum: Array | None) -> None:
+        """None where every node knows it: a step of 1/K, no momentum. Nothing is sent then."""
 
     def end(self, curvature: Array | None = None) -> Estimate:
         """Finish the task on every node without yet letting go of the old state.

@@ -70,7 +70,7 @@ class LocalNetwork:
         scalars = [p.scalars for p in proposals if p.scalars is not None]
         return Proposal(_total([p.image for p in proposals]), _total(scalars) if scalars else None)
 
-    def accept(self, step: Array, momentum: Array) -> None:
+    def accept(self, step: Array | None, momentum: Array | None) -> None:
         for node in self.nodes:
             node.accept(step, momentum)
 

@@ -79,7 +79,7 @@ class MPINetwork:
         rows = len(own.image)
         return Proposal(total[:rows].astype(own.image.dtype), total[rows:])
 
-    def accept(self, step: Array, momentum: Array) -> None:
+    def accept(self, step: Array | None, momentum: Array | None) -> None:
         self._node().accept(step, momentum)
 
     def end(self, curvature: Array | None = None) -> Estimate:

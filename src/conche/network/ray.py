@@ -2,37 +2,33 @@
 
 The driver keeps names, targets and n-vectors; columns go to their node once a task, or, where they
 are on disk, are read there. Weights and memory stay with the node: the driver holds references to
-them as they were at the task's start, and the task's rounds so far. A node that is killed or hangs
-is made anew from those and replays the rounds: the result is the same to the last bit.
+them as they were at the task's start, to where every node stood some rounds ago, and the rounds
+since then. A node that is killed or hangs is made anew from those and replays the rounds: the
+result is the same to the last bit.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..node import Node, Opening, Proposal, State
+from ..node import Node, Opening, Position, Proposal, State
 from ..partition import Partition
 from ..preparation import Preparation
 from ..solvers.base import Array, Context, Solver
 from ..tasks.columns import Columns, Source
+from . import ray_local
 from .base import Estimate, NodeError
 from .local import _total
 
 LARGE = 100_000  # bytes: a larger vector goes through the object store, once for all nodes
-
-
-def _loopback_only() -> None:
-    """Ray on one machine binds its ports to every interface unless it is told that there are to be
-    no clusters: by the environment before it is imported, by this constant afterwards."""
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-    if "ray" in sys.modules:
-        _ray()._private.ray_constants.ENABLE_RAY_CLUSTER = False
+START = 120.0  # seconds: a process that starts and imports may take longer than one that runs
+REPLAY = 16  # rounds that are kept before the nodes' positions are noted and they can go
+Step = tuple[Array | None, Array | None]
 
 
 def _ray() -> Any:
@@ -63,13 +59,33 @@ class Worker:
     def prepare(self, context: Context) -> None:
         self.node.prepare(context)
 
-    def propose(self, g: Array, before: tuple[Array, Array] | None) -> Proposal:
+    def propose(self, g: Array, before: Step | None) -> Proposal:
         """The last round's step comes with the next round's direction: one message a round."""
         if before is not None:
             self.node.accept(*before)
         return self.node.propose(g)
 
-    def end(self, before: tuple[Array, Array] | None, curvature: Array | None) -> tuple[Any, State]:
+    def replay(
+        self,
+        context: Context | None,
+        steps: Sequence[Step | None],
+        block: Any,
+        position: Position | None,
+        *directions: Array,
+    ) -> None:
+        """The task so far, as one call: it fails as a whole, or this node stands where it stood."""
+        self.begin(block)
+        if context is not None:
+            self.prepare(context)
+        if position is not None:
+            self.node.move_to(position)
+        for g, step in zip(directions, steps, strict=True):
+            self.propose(g, step)
+
+    def position(self) -> Position:
+        return self.node.position()
+
+    def end(self, before: Step | None, curvature: Array | None) -> tuple[Any, State]:
         """What the driver needs, and the state, which stays where it is until someone asks."""
         if before is not None:
             self.node.accept(*before)
@@ -93,7 +109,9 @@ class Worker:
 class RayNetwork:
     """``address`` of a cluster (None: this machine, loopback only); ``resources`` of every node,
     as Ray's ``options`` takes them; a node that does not answer within ``timeout`` seconds has
-    failed; more than ``retries`` failures of a node in one task end the run."""
+    failed; more than ``retries`` failures of a node in one task end the run. ``keep`` says where
+    the nodes' states of the task's start are kept: on the node's own machine (None), so that
+    nothing leaves it but a process may die, or with the "driver", so that a machine may."""
 
     def __init__(
         self,
@@ -101,9 +119,12 @@ class RayNetwork:
         resources: dict[str, Any] | None = None,
         timeout: float = 300.0,
         retries: int = 3,
+        keep: Literal["driver"] | None = None,
     ):
+        if keep not in (None, "driver"):
+            raise ValueError(f"keep={keep!r} must be None or 'driver'")
         self.address, self.resources = address, dict(resources or {"num_cpus": 0})
-        self.timeout, self.retries = timeout, retries
+        self.timeout, self.retries, self.keep = timeout, retries, keep
         self.workers: list[Any] = []
         self.failures = 0  # nodes replaced so far
 
@@ -116,12 +137,12 @@ class RayNetwork:
     ) -> None:
         alone = self.address is None and "RAY_ADDRESS" not in os.environ
         if alone:
-            _loopback_only()
+            ray_local.loopback_only()
         ray = _ray()
-        if not ray.is_initialized():
-            here = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            options = here if alone else {}
-            ray.init(self.address, log_to_driver=False, logging_level="error", **options)
+        if alone:
+            ray_local.start()
+        elif not ray.is_initialized():
+            ray.init(self.address, log_to_driver=False, logging_level="error")
         self.partition, self.preparation = partition, preparation or Preparation()
         self._solver = solver
         self._states = [ray.put(state) for state in states]
@@ -131,14 +152,18 @@ class RayNetwork:
         else:
             self.close()
             self.workers = [self._new(k) for k in range(len(states))]
+            self._clear()
+            self._all("pid", [()] * len(states), wait=START)
         self._clear()
 
     def _clear(self) -> None:
         """Nothing under way."""
         self._blocks: list[Any] | None = None
         self._context: Context | None = None
-        self._rounds: list[tuple[Any, tuple[Array, Array] | None]] = []
-        self._step: tuple[Array, Array] | None = None
+        self._positions: list[Any] = [None] * len(self.workers)
+        self._noted: list[Any] | None = None  # positions asked for, to count once all are there
+        self._rounds: list[tuple[Any, Step | None]] = []  # since those positions
+        self._step: Step | None = None
         self._staged: list[Any] = []
         self._failed = [0] * len(self.workers)
 
@@ -173,12 +198,23 @@ class RayNetwork:
         sent = _ray().put(g) if g.nbytes > LARGE else g
         call = (sent, self._step)
         proposals = self._all("propose", [call] * len(self.workers))
-        self._rounds.append(call)
         self._step = None
+        self._remember(call)
         scalars = [p.scalars for p in proposals if p.scalars is not None]
         return Proposal(_total([p.image for p in proposals]), _total(scalars) if scalars else None)
 
-    def accept(self, step: Array, momentum: Array) -> None:
+    def _remember(self, call: tuple[Any, Step | None]) -> None:
+        """Remember the round; once in a while note positions instead, so that memory is bounded.
+
+        A node answers in order: with a round's answers, positions asked for before it are there.
+        """
+        if self._noted is not None:
+            self._positions, self._noted, self._rounds = self._noted, None, []
+        self._rounds.append(call)
+        if len(self._rounds) >= REPLAY and self.keep is None:
+            self._noted = [worker.position.remote() for worker in self.workers]
+
+    def accept(self, step: Array | None, momentum: Array | None) -> None:
         self._step = (step, momentum)
 
     def end(self, curvature: Array | None = None) -> Estimate:
@@ -192,11 +228,13 @@ class RayNetwork:
 
     def commit(self) -> None:
         """From here on the new states count; a node that fails now is made from its new one."""
-        self._states, self._staged = self._staged, []
+        self._states = self._staged
+        if self.keep == "driver":
+            self._states = [_ray().put(state) for state in self.states()]
+        self._clear()
         for k, worker in enumerate(self.workers):
             if self._answer(k, worker.install.remote())[1] is not None:
                 self._replace(k)
-        self._clear()
 
     def abandon(self) -> None:
         self._clear()
@@ -212,36 +250,47 @@ class RayNetwork:
             _ray().kill(worker)
         self.workers = []
 
-    def _all(self, method: str, calls: Sequence[tuple[Any, ...]], returns: int = 1) -> list[Any]:
+    def _all(
+        self,
+        method: str,
+        calls: Sequence[tuple[Any, ...]],
+        returns: int = 1,
+        wait: float | None = None,
+    ) -> list[Any]:
         """Every node's answer, in order; a node that fails is replaced and asked again."""
         sent = [self._send(k, method, call, returns) for k, call in enumerate(calls)]
+        ray, wait = _ray(), self.timeout if wait is None else wait
         if returns == 1:
-            ray = _ray()
             try:  # all at once where all is well, which is quicker than one by one
-                return list(ray.get(sent, timeout=self.timeout))
-            except (ray.exceptions.RayError, TimeoutError):
+                return list(ray.get(sent, timeout=wait))
+            except ray.exceptions.GetTimeoutError:
+                wait = 0.0  # every node has had its time
+            except ray.exceptions.RayError:
                 pass
-        return [self._finish(k, method, calls[k], returns, refs) for k, refs in enumerate(sent)]
+        return [
+            self._finish(k, method, calls[k], returns, refs, wait) for k, refs in enumerate(sent)
+        ]
 
     def _send(self, k: int, method: str, call: tuple[Any, ...], returns: int) -> Any:
         return getattr(self.workers[k], method).options(num_returns=returns).remote(*call)
 
-    def _finish(self, k: int, method: str, call: Any, returns: int, refs: Any) -> Any:
+    def _finish(self, k: int, method: str, call: Any, returns: int, refs: Any, wait: float) -> Any:
         while True:
-            answer, failure = self._answer(k, refs[0] if returns > 1 else refs)
+            answer, failure = self._answer(k, refs[0] if returns > 1 else refs, wait)
+            wait = self.timeout
             if failure is None:
                 return (answer, refs[1]) if returns > 1 else answer
             self._failed[k] += 1
             if self._failed[k] > self.retries:
-                raise NodeError(f"node {k} failed {self._failed[k]} times in one task: {failure}")
+                raise NodeError(f"node {k} failed {self._failed[k]} time(s) in one task: {failure}")
             self._replace(k)
             refs = self._send(k, method, call, returns)
 
-    def _answer(self, k: int, ref: Any) -> tuple[Any, Exception | None]:
+    def _answer(self, k: int, ref: Any, wait: float | None = None) -> tuple[Any, Exception | None]:
         """The node's answer, or why there is none; what the node itself refuses is raised."""
         ray = _ray()
         try:
-            return ray.get(ref, timeout=self.timeout), None
+            return ray.get(ref, timeout=self.timeout if wait is None else wait), None
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as failure:
             return None, failure
         except ray.exceptions.RayTaskError as error:
@@ -253,13 +302,16 @@ class RayNetwork:
         ray.kill(self.workers[k])
         self.failures += 1
         self.workers[k] = worker = self._new(k)
+        if self._answer(k, worker.pid.remote(), START)[1] is not None:
+            return
         if self._blocks is None:
             return
-        calls = [worker.begin.remote(self._blocks[k])]
-        if self._context is not None:
-            calls.append(worker.prepare.remote(self._context))
-        calls += [worker.propose.remote(*one) for one in self._rounds]
-        del calls  # in order, before whatever is asked next; a failure shows there
+        self._noted = None  # one of them may have died with the node
+        directions, steps = [g for g, _ in self._rounds], [step for _, step in self._rounds]
+        replayed = worker.replay.remote(
+            self._context, steps, self._blocks[k], self._positions[k], *directions
+        )
+        self._answer(k, replayed, self.timeout)  # if it dies in there, what is asked next fails
 
 
 def _state(state: State) -> State:
