@@ -24,15 +24,15 @@ from .core import Row
 N, COLUMNS, K, ROUNDS = 100_000, 4, 2, 200
 
 
-def rounds(network: Any) -> Callable[[], None]:
+def rounds(network: Any, n: int = N, columns: int = COLUMNS, K: int = K) -> Callable[[], None]:
     """One round: direction down, images up, their sum, the step."""
     rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((N, COLUMNS)), rng.standard_normal((N, 1))
-    sizes = [COLUMNS // K] * K
-    partition = Partition.make(COLUMNS, partition=sizes)
+    X, y = rng.standard_normal((n, columns)), rng.standard_normal((n, 1))
+    sizes = [columns // K] * K
+    partition = Partition.make(columns, partition=sizes)
     network.start(Exact(), partition, [State(np.zeros((size, 1))) for size in sizes])
     v = network.begin(X).predictions
-    network.prepare(Context(0, K, N, 1.0))
+    network.prepare(Context(0, K, n, 1.0))
     objective, advance = Objective(get_loss("squared"), y), plain_round(K)
     now = Progress(v, objective.descent(v))
 
@@ -44,10 +44,10 @@ def rounds(network: Any) -> Callable[[], None]:
     return one
 
 
-def medians(*calls: Callable[[], Any]) -> list[float]:
+def medians(*calls: Callable[[], Any], count: int = ROUNDS) -> list[float]:
     """Seconds of each, taken in turns, so that whatever else the machine does meets them alike."""
     times: list[list[float]] = [[] for _ in calls]
-    for _ in range(ROUNDS):
+    for _ in range(count):
         for call, spent in zip(calls, times, strict=True):
             clock = time.perf_counter()
             call()

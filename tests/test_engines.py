@@ -67,6 +67,21 @@ def test_a_failure_on_one_rank_ends_all_with_its_message(tmp_path):
     assert done.returncode != 0 and "2 MPI rank(s) for 3 nodes" in done.stderr
 
 
+@mpi
+def test_a_script_that_fails_on_one_rank_ends_on_all(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("""
+import conche
+from mpi4py import MPI
+task = conche.gaussian_tasks(1, 50, 8)[0]
+if MPI.COMM_WORLD.rank == 1:
+    task.X[3, 2] = float("nan")
+conche.ConcheRegressor(n_nodes=2, network="mpi").partial_fit(task.X, task.y)
+""")
+    done = mpiexec(2, script)
+    assert done.returncode != 0 and "NaN. (first at row 3, column 2)" in done.stderr
+
+
 @ray_there
 def test_ray_gives_the_local_result(network):
     assert compare(lambda: network) == []

@@ -18,6 +18,7 @@ from ..cocoa import RoundRecord, learn
 from ..losses import Loss
 from ..network import LocalNetwork, Network
 from ..network.base import Estimate
+from ..network.mpi import guard
 from ..node import State
 from ..partition import Partition
 from ..preparation import Preparation
@@ -336,6 +337,8 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     @contextmanager
     def _unchanged_on_failure(self) -> Iterator[None]:
         before = dict(self.__dict__)
+        if self.network == "mpi":
+            guard()
         try:
             yield
         except BaseException:

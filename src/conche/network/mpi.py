@@ -41,6 +41,7 @@ class MPINetwork:
                 ) from error
             comm = MPI.COMM_WORLD
         self.comm, self.rank = comm, int(comm.Get_rank())
+        guard()
         self.node: Node | None = None
 
     def start(
@@ -189,6 +190,21 @@ def launched_rank() -> int | None:
         if os.environ.get(name, "").isdigit():
             return int(os.environ[name])
     return None
+
+
+def guard() -> None:
+    """From here on an error that nobody catches on one rank ends all of them, after it is told;
+    without it, the others would wait for that rank in a sum for ever."""
+    if getattr(sys.excepthook, "ends_all", False):
+        return
+    tell = sys.excepthook
+
+    def told(*error: Any) -> None:
+        tell(*error)
+        end_all(1)
+
+    told.ends_all = True  # type: ignore[attr-defined]
+    sys.excepthook = told
 
 
 def end_all(status: int) -> None:
