@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ..network.base import NodeError
-from ..network.mpi import end_all, launched_rank
+from ..network.mpi import end_all, launched_rank, wait_for_all
 from . import streams, study  # noqa: F401  # their commands
 from .app import app
 
@@ -32,14 +32,16 @@ def _fail(error: Exception) -> None:
     one speaks only if the first does not, because nothing is wrong there."""
     line = f"conche: {_one_line(error)}"
     rank = launched_rank()
+    if isinstance(error, NodeError):  # all ranks know: they leave when the first has spoken
+        if not rank:
+            print(line, file=sys.stderr, flush=True)
+        wait_for_all()
+        sys.exit(2)
     if rank:
-        if isinstance(error, NodeError):  # all ranks know
-            sys.exit(2)
         time.sleep(2)
         line = f"{line} (rank {rank})"
     print(line, file=sys.stderr)
-    if not isinstance(error, NodeError):
-        end_all(2)
+    end_all(2)
     sys.exit(2)
 
 

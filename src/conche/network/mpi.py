@@ -207,6 +207,14 @@ def guard() -> None:
     sys.excepthook = told
 
 
+def wait_for_all() -> None:
+    """Until every rank of the job, if this is one, is here: the launcher ends a job with its first
+    rank that fails, and another may have something to say yet."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    if mpi is not None:
+        mpi.COMM_WORLD.Barrier()
+
+
 def end_all(status: int) -> None:
     """End every rank of the job, if this is one; others may be waiting for us in a sum."""
     mpi = sys.modules.get("mpi4py.MPI")
