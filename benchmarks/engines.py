@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from conche.cocoa import Objective, Progress, plain_round
 from conche.losses import get_loss
 from conche.network.ray import RayNetwork
 from conche.node import State
 from conche.partition import Partition
+from conche.rounds import Objective, Progress, plain_round
 from conche.solvers import Context, Exact
 
 from .core import Row
@@ -38,7 +38,7 @@ def rounds(network: Any, n: int = N, columns: int = COLUMNS, K: int = K) -> Call
 
     def one() -> None:
         nonlocal now
-        now = advance(objective, now, network.propose(now.g))
+        now = advance(objective, now, network.propose(now.g).image, {})
         network.accept(now.step, now.momentum)
 
     return one

@@ -93,13 +93,13 @@ def test_rounds_after_convergence_divide_no_noise_by_noise(p, dtype):
             assert model.history_[-1]["residual"] == pytest.approx(residual, rel=100 * tol)
 
 
-def test_messages_are_one_vector_each_way_and_five_scalars():
+def test_messages_are_one_vector_each_way_and_six_scalars():
     tasks = conche.gaussian_tasks(2, 30, 24)
     model = conche.ConcheRegressor(n_nodes=4, n_rounds=2, sketch_size=10)
     for task in tasks:
         model.partial_fit(task.X, task.y)
     vectors = [30, 30, 40, 40]  # the sketch's rows join from the second task on
-    assert [r["bytes"] for r in model.history_] == [4 * 8 * (2 * v + 5) for v in vectors]
+    assert [r["bytes"] for r in model.history_] == [4 * 8 * (2 * v + 6) for v in vectors]
 
 
 def logistic_stream(n_tasks=3, n=80, p=12, seed=0):

@@ -12,6 +12,7 @@ from .estimators import (
     StreamPipeline,
 )
 from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
+from .network import Graph
 from .offline import offline_solution
 from .planner import Plan, plan, plan_from_tasks
 from .simulation import Simulation, simulate
@@ -28,6 +29,7 @@ __all__ = [
     "DivergenceError",
     "ErrorMatrix",
     "FileStream",
+    "Graph",
     "ModelFileError",
     "NearSquareWarning",
     "Plan",

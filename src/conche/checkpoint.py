@@ -19,6 +19,7 @@ from safetensors.numpy import save as to_bytes
 from . import estimators
 from .cocoa import RoundRecord
 from .estimators.base import TaskRecord
+from .estimators.settings import check_parameters, make_solver
 from .network.base import estimate
 from .node import State
 from .partition import Partition
@@ -144,7 +145,8 @@ def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> Any:
     model.tasks_ = _records("tasks", TASK_FIELDS, arrays)
     model._agreed = described.get("agreed", described["damping"])
     model._scores = np.array(described.get("scores", [0.0]))
-    model._solver = model._make_solver()
+    check_parameters(model)
+    model._solver = make_solver(model, model.partition_)
     model._preparation = Preparation(model.scaling, model.missing, bool(model.fit_intercept))
     model._fixed = model._settings()
     states = [_state(k, arrays) for k in range(len(columns))]

@@ -25,11 +25,7 @@ class Opening(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What a node answers to a direction: one vector, and three scalars per output.
-
-    ``scalars`` are z.Pz, q.Pz and d.Pz for the proposal z, the last direction q, the update d so
-    far and the penalty P; without a penalty they are zero and need not be sent (None).
-    """
+    """What a node answers to a direction: one vector, and the solver's scalars, if it has any."""
 
     image: Array
     scalars: Array | None
@@ -112,6 +108,7 @@ class Node:
         work = self._open()
         work.context = context
         work.sub = self.solver.prepare(work.block, work.state.memory, context)
+        work.sub.start(work.state.weights)
         shape = (work.sub.size, self.state.weights.shape[1])
         work.d = np.zeros(shape, self.state.weights.dtype)
         work.q = np.zeros_like(work.d)
@@ -122,11 +119,7 @@ class Node:
         sub = work.sub
         assert sub is not None
         work.z = z = sub.solve(g, work.d)
-        Pz = sub.penalty(z)
-        if Pz is None:
-            return Proposal(sub.image(z), None)
-        scalars = [np.einsum("ij,ij->j", x, Pz) for x in (z, work.q, work.d)]
-        return Proposal(sub.image(z), np.array(scalars))
+        return Proposal(sub.image(z), sub.scalars(z, work.q, work.d))
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
         """q = z + momentum q, d = d + step q; without them line 8: momentum = 0 and step = 1/K."""

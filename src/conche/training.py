@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 
 from .checkpoint import load, save
 from .estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, ConcheRegressor
-from .estimators.base import SOLVERS
+from .estimators.settings import SOLVERS, check_parameters
 from .losses import get_loss
 from .metrics import ErrorMatrix
 from .offline import offline_solution
@@ -106,7 +106,7 @@ def train(
 
 def check_settings(model: Any, stream: FileStream) -> None:
     """What is wrong with the model's parameters is said before any task is blamed for it."""
-    model._check_parameters()
+    check_parameters(model)
     Partition.make(len(stream.columns), model.n_nodes, model.partition, model.fit_intercept)
     Preparation(model.scaling, model.missing)
     if is_classifier(model):

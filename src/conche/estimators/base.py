@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral, Real
 from typing import Any, Literal, TypedDict, cast
 
 import numpy as np
@@ -15,19 +14,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..cocoa import RoundRecord, learn
+from ..gossip import gossip
 from ..losses import Loss
 from ..network import LocalNetwork, Network
 from ..network.base import Estimate
+from ..network.graph import Graph
 from ..network.mpi import guard
 from ..node import State
 from ..partition import Partition
 from ..preparation import Preparation
-from ..solvers import Auto, Context, Curvature, Damped, Exact, Solver, default_sketch_size
+from ..solvers import Context, Exact, Solver
 from ..solvers.base import Array
 from ..tasks.columns import Columns
-from .helpers import check, first_bad, frozen, group, group_losses
-
-SOLVERS = ("exact", "damped", "memory")
+from .helpers import first_bad, frozen, group, group_losses
+from .settings import check_parameters, make_rule, make_solver
 
 
 class NearSquareWarning(UserWarning):
@@ -75,6 +75,9 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         seed: int = 0,
         scaling: str | None = None,
         missing: str = "refuse",
+        aggregation: Literal["safe", "adaptive"] = "safe",
+        local_steps: int | None = None,
+        l1_ratio: float = 0.5,
     ):
         self.n_nodes = n_nodes
         self.partition = partition
@@ -90,6 +93,9 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         self.seed = seed
         self.scaling = scaling
         self.missing = missing
+        self.aggregation = aggregation
+        self.local_steps = local_steps
+        self.l1_ratio = l1_ratio
 
     def _validate(self, X: Any, y: Any, reset: bool, **checks: Any) -> tuple[Any, Any]:
         if isinstance(X, Columns):
@@ -127,7 +133,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
     def _learn_task(self, X: Any, Y: Array, loss: Loss, reset: bool) -> None:
         """Learn one task from targets Y (n_samples x n_outputs); nothing changes if it fails."""
-        self._check_parameters()
+        check_parameters(self)
         clock = time.perf_counter()
         before = None
         if reset:
@@ -146,6 +152,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             n_samples=X.shape[0],
             smoothness=loss.smoothness,
             damping=self._agreed,
+            sigma=len(self.partition_) if self.aggregation == "safe" else 1.0,
         )
         targets = np.asarray(Y, dtype=self._weights_dtype)
         if len(self._scores) > 1:  # one group of outputs for every strength of the damping
@@ -159,10 +166,11 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             return group(int(np.argmin(scores)), Y.shape[1])
 
         try:
-            done = learn(
-                self._nodes, X, targets, loss, self._solver, context, self.n_rounds,
-                self.acceleration, self.tol, shown,
-            )  # fmt: skip
+            task = (X, targets, loss, self._solver, context, make_rule(self), shown)
+            if isinstance(self._nodes, Graph):
+                done = gossip(self._nodes, *task)
+            else:
+                done = learn(self._nodes, *task)
             chosen = group(int(np.argmin(scores)), Y.shape[1])
             errors = TaskRecord(
                 task=self.n_tasks_seen_ + 1,
@@ -195,7 +203,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         self.partition_ = Partition.make(
             X.shape[1], self.n_nodes, self.partition, self.fit_intercept
         )
-        self._solver = self._make_solver()
+        self._solver = make_solver(self, self.partition_)
         self._preparation = Preparation(self.scaling, self.missing, bool(self.fit_intercept))
         self._fixed = self._settings()
         self._weights_dtype = X.dtype
@@ -212,7 +220,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             "n_nodes": self.n_nodes,
             "partition": None if self.partition is None else frozen(self.partition),
             "fit_intercept": self.fit_intercept,
-            "solver": self._make_solver(),
+            "solver": make_solver(self, self.partition_),
             "loss": getattr(self, "loss", None),
             "network": self.network,
             "scaling": self.scaling,
@@ -246,43 +254,6 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         else:
             self._nodes = cast(Network, self.network)
         self._nodes.start(self._solver, self.partition_, states, self._preparation)
-
-    def _make_solver(self) -> Solver:
-        if isinstance(self.solver, Solver):
-            return self.solver
-        if self.damping == "auto" and self.solver in ("damped", "memory"):
-            return Auto(self._named_solver(None))
-        return self._named_solver(self.damping)
-
-    def _named_solver(self, damping: Any) -> Solver:
-        if self.solver == "exact":
-            return Exact()
-        damping = None if damping is None else float(damping)
-        if self.solver == "damped":
-            return Damped(damping)
-        if self.solver == "memory":
-            size = self.sketch_size
-            if size is None:
-                size = default_sketch_size(self.partition_.n_features, len(self.partition_))
-            return Curvature(int(size), damping, float(self.discount), int(self.seed))
-        raise ValueError(f"solver={self.solver!r} must be one of {SOLVERS} or a Solver object")
-
-    def _check_parameters(self) -> None:
-        check("n_rounds", self.n_rounds, Integral, low=1)
-        check("discount", self.discount, Real, low=0, high=1)
-        check("seed", self.seed, Integral, low=0)
-        if self.damping == "auto" and self.solver not in ("damped", "memory"):
-            raise ValueError(f"damping='auto' is for 'damped' and 'memory', not {self.solver!r}")
-        if self.damping is not None and self.damping != "auto":
-            check("damping", self.damping, Real, low=0, high=np.finfo(float).max)
-        if self.sketch_size is not None:
-            check("sketch_size", self.sketch_size, Integral, low=0)
-        if self.tol is not None:
-            check("tol", self.tol, Real, low=0)
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise ValueError(f"fit_intercept={self.fit_intercept!r} must be True or False")
-        if self.acceleration not in (None, "cg"):
-            raise ValueError(f"acceleration={self.acceleration!r} must be None or 'cg'")
 
     def _warn_if_nearly_square(self, n: int) -> None:
         """Said before training: where |n - p_k| <= 1, Theorem 1's error is infinite."""

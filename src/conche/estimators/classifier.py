@@ -26,7 +26,8 @@ class CoCoAClassifier(ClassifierMixin, Stream):  # type: ignore[misc]  # an unty
     ----------
     loss : ``"squared"`` or ``"logistic"``.
     n_nodes, partition, n_rounds, solver, damping, sketch_size, discount, acceleration, tol, \
-network, fit_intercept, seed, scaling, missing : as in `CoCoARegressor`.
+network, fit_intercept, seed, scaling, missing, aggregation, local_steps, l1_ratio :
+        as in `CoCoARegressor`.
 
     Attributes
     ----------
@@ -51,10 +52,13 @@ network, fit_intercept, seed, scaling, missing : as in `CoCoARegressor`.
         seed: int = 0,
         scaling: str | None = None,
         missing: str = "refuse",
+        aggregation: Literal["safe", "adaptive"] = "safe",
+        local_steps: int | None = None,
+        l1_ratio: float = 0.5,
     ):
         super().__init__(
             n_nodes, partition, n_rounds, solver, damping, sketch_size, discount, acceleration,
-            tol, network, fit_intercept, seed, scaling, missing,
+            tol, network, fit_intercept, seed, scaling, missing, aggregation, local_steps, l1_ratio,
         )  # fmt: skip
         self.loss = loss
 
@@ -136,8 +140,12 @@ class ConcheClassifier(CoCoAClassifier):
         seed: int = 0,
         scaling: str | None = None,
         missing: str = "refuse",
+        aggregation: Literal["safe", "adaptive"] = "safe",
+        local_steps: int | None = None,
+        l1_ratio: float = 0.5,
     ):
         super().__init__(
             n_nodes, loss, partition, n_rounds, solver, damping, sketch_size, discount,
-            acceleration, tol, network, fit_intercept, seed, scaling, missing,
+            acceleration, tol, network, fit_intercept, seed, scaling, missing, aggregation,
+            local_steps, l1_ratio,
         )  # fmt: skip

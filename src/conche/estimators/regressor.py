@@ -29,20 +29,22 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     n_rounds : communication rounds per task (the paper's T_c).
     solver : what a node does with its block: ``"exact"`` (Algorithm 1, minimum norm), ``"damped"``
         (the same with a brake, for real data), ``"memory"`` (keeps the past as curvature and does
-        not forget), or a `conche.solvers.Solver`.
+        not forget), ``"sparse"`` (an elastic net), or a `conche.solvers.Solver`.
     damping : for ``"damped"``, mu in (K A_k^T A_k + mu n I) Delta = A_k^T (y - v); for
         ``"memory"``, the ridge lambda that the stream starts with. None: a default that depends on
         neither the unit nor the origin of a column. ``"auto"``: five strengths around it learn side
         by side (five times the messages), and the one that has predicted every task best before it
-        was learnt is the model; no data are kept for it.
+        was learnt is the model; no data are kept for it. For ``"sparse"``, the strength alpha of
+        scikit-learn's ``ElasticNet``; it must be given.
     sketch_size : for ``"memory"``, rows of the sketch that the nodes share; 0 keeps block curvature
         alone, None chooses 2 n_features within 256 and 600 (one node of up to 4096 columns: 0).
     discount : for ``"memory"``, the weight of the past per task; 1 never forgets.
     acceleration : None for plain rounds, ``"cg"`` for conjugate gradients on the same messages.
-    tol : end a task's rounds once one moves the predictions by at most ``tol`` times the residual
-        that the task began with.
-    network : ``"local"``, ``"mpi"`` (a node a rank), ``"ray"`` (a node an actor), or a
-        `conche.network.Network`.
+    tol : end a task's rounds once the certificate (``bound`` in ``history_``) is at most ``tol``
+        times the objective that the task began with, or a round moves the predictions by at most
+        ``tol`` times the residual that it began with.
+    network : ``"local"``, ``"mpi"`` (a node a rank), ``"ray"`` (a node an actor), a `conche.Graph`
+        (nodes that talk to neighbours alone), or a `conche.network.Network`.
     fit_intercept : add a constant column to the first node. Off by default, as in the paper.
     seed : of the shared sketch.
     scaling : None; ``"first"``: each node scales its columns by the first task (the first tasks,
@@ -50,6 +52,12 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
         so far. With an intercept they are centred too, at their mean in the first task. ``coef_``
         and ``predict`` are for columns as they come.
     missing : ``"refuse"``, or ``"mean"``: NaN is filled with the column's mean so far.
+    aggregation : of plain rounds: ``"safe"``, all nodes move by 1/K of their proposals (for
+        ``"sparse"``: by proposals that allow for K nodes), or ``"adaptive"``, by the largest step
+        that the data allow, found from what is exchanged anyway.
+    local_steps : for ``"exact"`` and ``"damped"``: a node takes this many conjugate-gradient steps
+        a round instead of factorising its block.
+    l1_ratio : for ``"sparse"``: the share of the L1 penalty, as in ``ElasticNet``.
 
     Attributes
     ----------
@@ -57,7 +65,9 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     intercept_ : 0 unless ``fit_intercept``.
     n_tasks_seen_ : tasks learnt so far.
     partition_ : which node holds which columns.
-    history_ : one record per round: task, round, residual, loss, bytes, seconds.
+    history_ : one record per round: task, round, residual, loss, bound (how far the task is from
+        its optimum at most), bytes, seconds, accuracy (of inexact nodes), disagreement (of nodes
+        without a centre).
     tasks_ : one record per task: its error before and after it was learnt, bytes, seconds.
     damping_ : the damping in force in the last task (for ``"memory"`` without ``damping``, the mean
         scale of the columns that their own ridges come from).
@@ -118,8 +128,11 @@ class ConcheRegressor(CoCoARegressor):
         seed: int = 0,
         scaling: str | None = None,
         missing: str = "refuse",
+        aggregation: Literal["safe", "adaptive"] = "safe",
+        local_steps: int | None = None,
+        l1_ratio: float = 0.5,
     ):
         super().__init__(
             n_nodes, partition, n_rounds, solver, damping, sketch_size, discount, acceleration,
-            tol, network, fit_intercept, seed, scaling, missing,
+            tol, network, fit_intercept, seed, scaling, missing, aggregation, local_steps, l1_ratio,
         )  # fmt: skip

@@ -1,10 +1,12 @@
-"""What one node does with its block: exact, damped, memory."""
+"""What one node does with its block: exact, damped, inexact, memory, sparse."""
 
 from .auto import Auto
 from .base import Context, Memory, Solver, Subproblem
 from .damped import Damped
 from .exact import Exact
+from .inexact import Inexact
 from .memory import Curvature, default_sketch_size
+from .sparse import Sparse
 
 __all__ = [
     "Auto",
@@ -12,8 +14,10 @@ __all__ = [
     "Curvature",
     "Damped",
     "Exact",
+    "Inexact",
     "Memory",
     "Solver",
+    "Sparse",
     "Subproblem",
     "default_sketch_size",
 ]

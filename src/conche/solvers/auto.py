@@ -22,6 +22,10 @@ class Auto(Solver):
     base: Solver
     strengths: tuple[float, ...] = STRENGTHS
 
+    @property
+    def scalars(self) -> tuple[str, ...]:  # type: ignore[override]  # the base's, not the class's
+        return self.base.scalars
+
     def sketch_rows(self, task: int) -> int:
         return self.base.sketch_rows(task)
 
@@ -76,12 +80,10 @@ class Several(Subproblem):
     def lift(self, d: Array) -> Array:
         return self._each("lift", d)
 
-    def penalty(self, z: Array) -> Array | None:
-        groups = self._groups(z)
-        out = [part.penalty(zi[: part.size]) for part, zi in zip(self.parts, groups, strict=True)]
-        if out[0] is None:
-            return None
-        return np.hstack([self._pad(one) for one in out if one is not None])
+    def scalars(self, z: Array, q: Array, d: Array) -> Array | None:
+        groups = zip(self.parts, *map(self._groups, (z, q, d)), strict=True)
+        said = [part.scalars(*(x[: part.size] for x in own)) for part, *own in groups]
+        return None if said[0] is None else np.hstack([one for one in said if one is not None])
 
     def _groups(self, x: Array) -> list[Array]:
         return np.split(x, len(self.parts), axis=1)

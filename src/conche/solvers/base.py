@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,7 @@ class Context:
     shrinkage: float = 1.0  # theta: the share of the past that is kept block by block
     sketch_rows: int = 0  # rows that the sketch of the past adds below the task's
     strength: float = 1.0  # of the damping, where several are tried
+    sigma: float = 1.0  # sigma' of CoCoA: how far nodes allow for the others' moves
 
 
 class Subproblem(ABC):
@@ -65,13 +66,22 @@ class Subproblem(ABC):
     def lift(self, d: Array) -> Array:
         """The block's weights for the coordinates d."""
 
-    def penalty(self, z: Array) -> Array | None:
-        """P z, where x . P z is the inner product of the penalty; None where there is none."""
+    def start(self, weights: Array) -> None:  # noqa: B027 most have no use for it
+        """The block's weights at the task's start, for solvers that penalise them."""
+
+    def scalars(self, z: Array, q: Array, d: Array) -> Array | None:
+        """What the coordinator wants to know beside the image, by the solver's names: one row each,
+        one column an output. Called after ``solve``, with its z, the last direction and the update.
+        """
         return None
 
 
 class Solver(ABC):
     """What one node does with its block."""
+
+    scalars: ClassVar[tuple[str, ...]] = ()  # names of what `Subproblem.scalars` says
+    projects: ClassVar[bool] = False  # whether A_k z is the direction's projection on the block
+    sparse: ClassVar[bool] = False  # whether z leads to weights with zeros
 
     def sketch_rows(self, task: int) -> int:
         """How many rows the past adds below those of the task."""

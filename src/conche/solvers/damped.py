@@ -34,6 +34,8 @@ class Damped(Solver):
         return replace(context, damping=DEFAULT_DAMPING * scales / columns)
 
     def prepare(self, block: Block, memory: Memory, context: Context) -> Subproblem:
+        return factorise(block, ridge=self.ridge(context), scale=context.smoothness)
+
+    def ridge(self, context: Context) -> float:
         tau, K = context.smoothness, context.n_nodes
-        ridge = context.strength * context.damping * context.n_samples * tau / K
-        return factorise(block, ridge=ridge, scale=tau)
+        return context.strength * context.damping * context.n_samples * tau / K

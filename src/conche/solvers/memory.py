@@ -53,6 +53,8 @@ class Curvature(Solver):
     more, so that the unit and the origin a column is measured with do not matter (`column_ridge`).
     """
 
+    scalars = ("zPz", "qPz", "dPz", "slack")
+
     sketch_size: int
     damping: float | None = None
     discount: float = 1.0

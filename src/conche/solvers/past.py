@@ -12,6 +12,8 @@ A_k^T A_k / tau + (1 - theta) Abar_k^T Abar_k + theta H_k + R_k.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 
 from .base import Array, Block, Context, Subproblem, by_columns, gram, scale_columns
@@ -34,7 +36,22 @@ def robust_cholesky(M: Array) -> Cholesky:
     return factor
 
 
-class TallPast(Subproblem):
+class Past(Subproblem):
+    """What both shapes say of the penalty P = theta H_k + R_k; ``slack`` is r.R^-1 r, no less than
+    r.P^-1 r, for the residual r = A^T g - P d of the last `solve`."""
+
+    slack: Array
+
+    @abstractmethod
+    def penalty(self, z: Array) -> Array:
+        """P z, where x . P z is the inner product of the penalty."""
+
+    def scalars(self, z: Array, q: Array, d: Array) -> Array:
+        Pz = self.penalty(z)
+        return np.array([*(np.einsum("ij,ij->j", x, Pz) for x in (z, q, d)), self.slack])
+
+
+class TallPast(Past):
     """Coordinates are the block's weights; the Hessian is p_k x p_k."""
 
     def __init__(
@@ -58,6 +75,7 @@ class TallPast(Subproblem):
         r = self.block.T @ g[: self.n] - self.penalty(d)
         if self.sketch is not None:
             r += self.keep * (self.sketch.T @ g[self.n :])
+        self.slack = np.sum(np.square(r, dtype=np.float64) / self.ridge, axis=0)  # r.R^-1 r
         return self.factor.solve(r)
 
     def image(self, z: Array) -> Array:
@@ -78,7 +96,7 @@ class TallPast(Subproblem):
         return d
 
 
-class WidePast(Subproblem):
+class WidePast(Past):
     """p_k beyond the rows C = [A / sqrt(tau); Abar]: dual coordinates, d = R^-1 C^T delta.
 
     With Gamma = C R^-1 C^T a round costs O((n + m)^2), whatever p_k is, and the inverse is that of
@@ -104,6 +122,7 @@ class WidePast(Subproblem):
     def solve(self, g: Array, d: Array) -> Array:
         rho = np.concatenate([self.root * g[: self.n], self.keep * g[self.n :]]) - d
         rho[self.n :] -= self.theta * (self.gamma[self.n :] @ d)
+        self.slack = np.einsum("ij,ij->j", rho, self.gamma @ rho, dtype=np.float64)
         return self.factor.solve(rho)
 
     def image(self, z: Array) -> Array:

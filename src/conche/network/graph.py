@@ -1,0 +1,175 @@
+"""Nodes without a centre: each talks to its neighbours on a graph, and messages may get lost.
+
+Every node has its own estimate of all predictions. An exchange replaces it by a weighted average
+with the neighbours' (Metropolis's weights), which leaves the mean over the nodes as it was. Where
+messages may be lost that mean must not drift: what has flowed over an edge is kept by one of its
+ends as a running total, and the total is what is sent. A message that is lost is made up for by the
+next that arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..node import Opening, Proposal, State
+from ..partition import Partition
+from ..preparation import Preparation
+from ..solvers.base import Array, Solver
+from .local import LocalNetwork, _total
+
+KINDS = ("complete", "ring", "grid", "regular")
+Edge = tuple[int, int]
+
+
+class Graph(LocalNetwork):
+    """``network=Graph("ring")``: which nodes are neighbours.
+
+    ``kind`` is "complete", "ring", "grid" (as square as the number of nodes allows), "regular"
+    (random, ``degree`` neighbours each), or a networkx graph with one vertex a node, in its order.
+    ``lost`` is the fraction of messages that get lost; a round has ``mixing`` exchanges. After a
+    task ``predictions`` has every node's own, n_nodes x n_samples x n_outputs, and
+    ``disagreement`` their root mean square distance from what all weights together predict.
+    """
+
+    def __init__(
+        self, kind: Any = "ring", lost: float = 0.0, mixing: int = 1, degree: int = 4, seed: int = 0
+    ):
+        super().__init__(n_threads=1)
+        if isinstance(kind, str) and kind not in KINDS:
+            raise ValueError(f"kind={kind!r} must be one of {KINDS} or a networkx graph")
+        if not isinstance(kind, str) and not hasattr(kind, "edges"):
+            raise ValueError(f"kind={kind!r} must be one of {KINDS} or a networkx graph")
+        if not 0 <= lost < 1:
+            raise ValueError(f"lost={lost!r} must be at least 0 and below 1")
+        if mixing < 1:
+            raise ValueError(f"mixing={mixing!r} must be at least 1")
+        self.kind, self.lost, self.mixing = kind, float(lost), int(mixing)
+        self.degree, self.seed = degree, seed
+
+    def start(
+        self,
+        solver: Solver,
+        partition: Partition,
+        states: Sequence[State],
+        preparation: Preparation | None = None,
+    ) -> None:
+        self.edges = edges(self.kind, len(states), self.degree, self.seed)
+        self.weights = metropolis(self.edges, len(states))
+        super().start(solver, partition, states, preparation)
+        self.predictions: Array | None = None
+        self.disagreement = 0.0
+
+    def begin(self, X: Any) -> Opening:
+        blocks = self.partition.split(X)
+        openings = self._each(lambda k, node: node.begin(blocks[k]))
+        self.own = [opening.predictions for opening in openings]
+        self._flows: dict[Edge, tuple[Array, Array]] = {}
+        self._rng = np.random.default_rng([self.seed, 1])
+        return Opening(_total(self.own), _total([opening.report for opening in openings]))
+
+    def propose_each(self, g: Sequence[Array]) -> list[Proposal]:
+        """Every node's proposal for a direction of its own."""
+        return self._each(lambda k, node: node.propose(g[k]))
+
+    def exchange(self, V: Array, own: Array) -> Array:
+        """The nodes' estimates after ``mixing`` exchanges; ``own`` is what each puts in itself."""
+        for _ in range(self.mixing):
+            V = self._lossy(V, own) if self.lost else np.tensordot(self.weights, V, axes=1)
+        return V
+
+    def _lossy(self, V: Array, own: Array) -> Array:
+        """Of an edge (i, j), i keeps the total that has flowed from i to j, and j the last total
+        that it has heard of; j tells i its estimate, i answers with the new total."""
+        heard = self._rng.random((len(self.edges), 2)) >= self.lost
+        for (i, j), (up, down) in zip(self.edges, heard, strict=True):
+            sent, known = self._flows.get((i, j), (np.zeros_like(V[0]), np.zeros_like(V[0])))
+            if up:
+                sent = sent + self.weights[i, j] * (V[i] - V[j])
+            self._flows[i, j] = (sent, sent if up and down else known)
+        mixed = own.copy()
+        for (i, j), (sent, known) in self._flows.items():
+            mixed[i] -= sent
+            mixed[j] += known
+        return mixed
+
+    def message_count(self) -> int:
+        """Vectors that travel in a round: one each way over every edge, an exchange."""
+        return 2 * len(self.edges) * self.mixing
+
+
+def edges(kind: Any, K: int, degree: int = 4, seed: int = 0) -> list[Edge]:
+    """Pairs (i, j), i < j, of a connected graph on K nodes."""
+    if not isinstance(kind, str):
+        pairs = _given(kind, K)
+    elif kind == "complete":
+        pairs = {(i, j) for j in range(K) for i in range(j)}
+    elif kind == "ring":
+        pairs = {(min(i, (i + 1) % K), max(i, (i + 1) % K)) for i in range(K) if K > 1}
+    elif kind == "grid":
+        width = next(w for w in range(int(np.sqrt(K)), 0, -1) if K % w == 0)
+        right = {(i, i + 1) for i in range(K) if (i + 1) % width}
+        pairs = right | {(i, i + width) for i in range(K - width)}
+    else:
+        pairs = _regular(K, degree, seed)
+    if not _connected(pairs, K):
+        raise ValueError(f"the graph does not connect all {K} nodes")
+    return sorted(pairs)
+
+
+def _given(graph: Any, K: int) -> set[Edge]:
+    place = {vertex: k for k, vertex in enumerate(graph.nodes)}
+    if len(place) != K:
+        raise ValueError(f"the graph has {len(place)} vertices, the network {K} nodes")
+    pairs = [sorted((place[a], place[b])) for a, b, *_ in graph.edges]
+    return {(i, j) for i, j in pairs if i != j}
+
+
+def _regular(K: int, degree: int, seed: int) -> set[Edge]:
+    """A random graph whose nodes have ``degree`` neighbours each, by random matching."""
+    if not 2 <= degree < K or K * degree % 2:
+        raise ValueError(f"no regular graph of degree {degree} on {K} nodes")
+    rng = np.random.default_rng(seed)
+    for _ in range(1000):
+        pairs = _matched(K, degree, rng)
+        if pairs is not None and _connected(pairs, K):
+            return pairs
+    raise ValueError(f"found no connected regular graph of degree {degree} on {K} nodes")
+
+
+def _matched(K: int, degree: int, rng: np.random.Generator) -> set[Edge] | None:
+    """Pair up free ends at random; those that would repeat an edge are drawn again."""
+    free = np.repeat(np.arange(K), degree)
+    pairs: set[Edge] = set()
+    while len(free):
+        rng.shuffle(free)
+        left = []
+        for i, j in free.reshape(-1, 2).tolist():
+            edge = (min(i, j), max(i, j))
+            if i == j or edge in pairs:
+                left += [i, j]
+            else:
+                pairs.add(edge)
+        if len(left) == len(free):
+            return None
+        free = np.array(left, dtype=int)
+    return pairs
+
+
+def _connected(pairs: set[Edge], K: int) -> bool:
+    reached = np.arange(K) == 0
+    for _ in range(K):
+        for i, j in pairs:
+            reached[i] = reached[j] = reached[i] or reached[j]
+    return bool(np.all(reached))
+
+
+def metropolis(pairs: Sequence[Edge], K: int) -> Array:
+    """Metropolis's weights: symmetric, rows sum to one; 1/K each on a complete graph."""
+    degree = np.bincount(np.array(pairs, dtype=int).ravel(), minlength=K)
+    W = np.zeros((K, K))
+    for i, j in pairs:
+        W[i, j] = W[j, i] = 1 / (1 + max(degree[i], degree[j]))
+    return W + np.diag(1 - W.sum(axis=1))
