@@ -180,8 +180,12 @@ def test_what_cannot_be_saved_says_so(tmp_path):
     with pytest.raises(TypeError, match="cannot save a dict"):
         conche.save({}, tmp_path / "m")
     from conche.network import LocalNetwork
+    from conche.solvers import Damped
 
     X, y = next(stream(None, 1))
-    model = conche.CoCoARegressor(network=LocalNetwork()).fit(X, y)
-    with pytest.raises(ValueError, match="whose network is an object"):
+    model = conche.CoCoARegressor(solver=Damped(1.0)).fit(X, y)
+    with pytest.raises(ValueError, match="whose solver is an object"):
         conche.save(model, tmp_path / "m")
+    model = conche.CoCoARegressor(network=LocalNetwork()).fit(X, y)
+    conche.save(model, tmp_path / "m")  # a network is where it runs, not what it is
+    assert np.array_equal(conche.load(tmp_path / "m").coef_, model.coef_)

@@ -82,6 +82,19 @@ conche.ConcheRegressor(n_nodes=2, network="mpi").partial_fit(task.X, task.y)
     assert done.returncode != 0 and "NaN. (first at row 3, column 2)" in done.stderr
 
 
+@mpi
+def test_ranks_with_different_tasks_are_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("""
+import conche
+from mpi4py import MPI
+task = conche.gaussian_tasks(1, 50 + MPI.COMM_WORLD.rank, 8)[0]
+conche.ConcheRegressor(n_nodes=2, network="mpi").partial_fit(task.X, task.y)
+""")
+    done = mpiexec(2, script)
+    assert done.returncode != 0 and "different shapes: 50 x 8, 51 x 8" in done.stderr
+
+
 @ray_there
 def test_ray_gives_the_local_result(network):
     assert compare(lambda: network) == []

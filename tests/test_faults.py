@@ -182,6 +182,70 @@ def test_a_model_whose_node_always_fails_stays_as_it_was_and_goes_on(network, mo
     assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-10
 
 
+def test_a_copy_has_nodes_of_its_own_and_both_go_on(network, tmp_path):
+    """Neither a clone, nor a deep copy, nor a saved model shares the original's actors."""
+    import copy
+
+    from sklearn.base import clone
+
+    tasks = conche.gaussian_tasks(3, 40, 10, n_shared=6, noise_var=0.1)
+    here = conche.CoCoARegressor(n_nodes=2, n_rounds=2, solver="memory")
+    there = conche.CoCoARegressor(n_nodes=2, n_rounds=2, solver="memory", network=network)
+    for model in (here, there):
+        model.partial_fit(tasks[0].X, tasks[0].y)
+    twin, other = copy.deepcopy(there), clone(there)
+    conche.save(there, tmp_path / "m")
+    other.fit(-tasks[1].X, tasks[1].y)
+    for model in (here, there, twin, loaded := conche.load(tmp_path / "m")):
+        model.partial_fit(tasks[2].X, tasks[2].y)
+    for model in (there, twin, loaded):
+        assert np.max(np.abs(here.coef_ - model.coef_)) <= 1e-10
+    for model in (twin, other):
+        model._nodes.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            model.partial_fit(tasks[2].X, tasks[2].y)
+
+
+def test_an_interrupted_commit_or_start_leaves_model_and_nodes_together(network, monkeypatch):
+    tasks = conche.gaussian_tasks(3, 40, 10, n_shared=6, noise_var=0.1)
+    here, there = (
+        conche.CoCoARegressor(n_nodes=2, n_rounds=2, network=n) for n in ("local", network)
+    )
+    for model in (here, there):
+        model.partial_fit(tasks[0].X, tasks[0].y)
+    start = engine.RayNetwork.start
+
+    def interrupted(self, *arguments):
+        patch.undo()
+        start(self, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.RayNetwork, "start", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            there.fit(tasks[1].X, tasks[1].y)
+    for model in (here, there):
+        model.partial_fit(tasks[1].X, tasks[1].y)
+    assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-10
+
+
+@pytest.mark.parametrize(
+    "options", [dict(timeout="x"), dict(timeout=-1), dict(retries=-1), dict(resources=5),
+                dict(keep="here")]
+)  # fmt: skip
+def test_settings_that_cannot_be_are_refused(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        engine.RayNetwork(**options)
+
+
+def test_an_address_is_not_ignored(network):
+    model = conche.CoCoARegressor(network=engine.RayNetwork("192.0.2.77:6379"))
+    task = conche.gaussian_tasks(1, 20, 4)[0]
+    conche.CoCoARegressor(network=network).partial_fit(task.X, task.y)
+    with pytest.raises(ValueError, match="Ray runs here already"):
+        model.partial_fit(task.X, task.y)
+
+
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 # Where a process listens, which processes it has, where its files are, and how it ends.
 STORY = """

@@ -93,10 +93,12 @@ def load(path: str | os.PathLike[str], network: Any = "local") -> Any:
     described, arrays = _read(Path(path))
     try:
         described["parameters"]["network"] = network
-        return _restore(described, arrays)
+        model, states = _restore(described, arrays)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         reason = str(error).splitlines()[0] if str(error) else repr(error)
         raise ModelFileError(f"{path}: incomplete or damaged model ({reason})") from error
+    model._open_network(states)
+    return model
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -124,7 +126,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     return described, arrays
 
 
-def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> Any:
+def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> tuple[Any, list[State]]:
+    """The model, and the states that its network is to be opened with."""
     if described["class"] not in CLASSES:
         raise ValueError(f"unknown class {described['class']!r}")
     missing = set(described["arrays"]) - set(arrays)
@@ -160,11 +163,10 @@ def _restore(described: dict[str, Any], arrays: dict[str, Array]) -> Any:
         model.stream_ = described["stream"]
     if "path.coef" in arrays:
         model.path_ = {k[5:]: a for k, a in arrays.items() if k.startswith("path.")}
-    model._open_network(states)
     whole = estimate(model.partition_, model._preparation, states)
     start = int(np.argmin(model._scores)) * n_outputs
     model.__dict__.update(model._shape_weights(whole, slice(start, start + n_outputs)))
-    return model
+    return model, states
 
 
 def _state(k: int, arrays: dict[str, Array]) -> State:
@@ -187,6 +189,8 @@ def _jsonable(parameters: dict[str, Any]) -> dict[str, Any]:
     for key, value in parameters.items():
         if key == "partition" and value is not None:
             value = [b if np.ndim(b) == 0 else np.asarray(b).tolist() for b in value]
+        if key == "network" and not isinstance(value, str):
+            value = "local"  # where it goes on is said when it is loaded
         try:
             plain[key] = json.loads(json.dumps(value, default=_number))
         except TypeError:

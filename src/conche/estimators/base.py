@@ -135,16 +135,35 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Learn one task from targets Y (n_samples x n_outputs); nothing changes if it fails."""
         check_parameters(self)
         clock = time.perf_counter()
-        before = None
-        if reset:
-            if hasattr(self, "coef_"):  # a network object may be the one that fit starts over with
-                before = (
-                    self._nodes, self._solver, self.partition_, self._nodes.states(),
-                    self._preparation,
-                )  # fmt: skip
-            self._start(X, Y.shape[1])
-        else:
-            self._check_stream()
+        before = self._place_to_return_to() if reset else None
+        try:
+            if reset:
+                self._start(X, Y.shape[1])
+            else:
+                self._check_stream()
+            learnt = self._learnt(X, Y, loss, clock)
+        except BaseException:
+            nodes = getattr(self, "_nodes", None)
+            if nodes is not None:
+                nodes.abandon()
+            if before is not None:
+                before[0].start(*before[1:])
+            raise
+        self._nodes.commit()
+        self.__dict__.update(learnt)
+
+    def _place_to_return_to(self) -> Any:
+        """What to start a network object with again, should a fit that starts over with it fail."""
+        if not hasattr(self, "coef_") or self.network is not self._nodes:
+            return None
+        try:
+            states = self._nodes.states()
+        except Exception:  # lost: there is nothing to return to
+            return None
+        return self._nodes, self._solver, self.partition_, states, self._preparation
+
+    def _learnt(self, X: Any, Y: Array, loss: Loss, clock: float) -> dict[str, Any]:
+        """The model's attributes after the task; the nodes have yet to commit to it."""
         self._warn_if_nearly_square(X.shape[0])
         context = Context(
             task=self.n_tasks_seen_,
@@ -165,38 +184,30 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             scores = scores + group_losses(loss, predictions, targets, len(scores))
             return group(int(np.argmin(scores)), Y.shape[1])
 
-        try:
-            task = (X, targets, loss, self._solver, context, make_rule(self), shown)
-            if isinstance(self._nodes, Graph):
-                done = gossip(self._nodes, *task)
-            else:
-                done = learn(self._nodes, *task)
-            chosen = group(int(np.argmin(scores)), Y.shape[1])
-            errors = TaskRecord(
-                task=self.n_tasks_seen_ + 1,
-                before=self._error(done.before[:, chosen], Y),
-                after=self._error(done.after[:, chosen], Y),
-                samples=X.shape[0],
-                bytes=sum(record["bytes"] for record in done.history),
-                seconds=time.perf_counter() - clock,
-            )
-            strength = getattr(self._solver, "strengths", (1.0,))[int(np.argmin(scores))]
-            learnt = {
-                "history_": [*self.history_, *done.history],
-                "tasks_": [*self.tasks_, errors],
-                "damping_": done.context.damping * strength,
-                "_agreed": done.context.damping,
-                "_scores": scores,
-                "n_tasks_seen_": self.n_tasks_seen_ + 1,
-                **self._shape_weights(done.estimate, chosen),
-            }
-        except BaseException:
-            self._nodes.abandon()
-            if before is not None and before[0] is self._nodes:
-                self._nodes.start(*before[1:])
-            raise
-        self._nodes.commit()
-        self.__dict__.update(learnt)
+        task = (X, targets, loss, self._solver, context, make_rule(self), shown)
+        if isinstance(self._nodes, Graph):
+            done = gossip(self._nodes, *task)
+        else:
+            done = learn(self._nodes, *task)
+        chosen = group(int(np.argmin(scores)), Y.shape[1])
+        errors = TaskRecord(
+            task=self.n_tasks_seen_ + 1,
+            before=self._error(done.before[:, chosen], Y),
+            after=self._error(done.after[:, chosen], Y),
+            samples=X.shape[0],
+            bytes=sum(record["bytes"] for record in done.history),
+            seconds=time.perf_counter() - clock,
+        )
+        strength = getattr(self._solver, "strengths", (1.0,))[int(np.argmin(scores))]
+        return {
+            "history_": [*self.history_, *done.history],
+            "tasks_": [*self.tasks_, errors],
+            "damping_": done.context.damping * strength,
+            "_agreed": done.context.damping,
+            "_scores": scores,
+            "n_tasks_seen_": self.n_tasks_seen_ + 1,
+            **self._shape_weights(done.estimate, chosen),
+        }
 
     def _start(self, X: Any, n_outputs: int) -> None:
         """Fresh nodes with zero weights."""
@@ -268,7 +279,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
                 f"nearly square blocks have an unbounded expected error under solver='exact'; use "
                 f"another number of nodes, or solver='damped' or 'memory'",
                 NearSquareWarning,
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _shape_weights(self, estimate: Estimate, chosen: slice) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class MPINetwork:
         self.comm, self.rank = comm, int(comm.Get_rank())
         guard()
         self.node: Node | None = None
+        self._shared = False
 
     def start(
         self,
@@ -61,10 +62,13 @@ class MPINetwork:
         first = partition.intercept and self.rank == 0
         self.node = Node(solver, states[self.rank], self.preparation, first)
         self._ended: State | None = None
-        _share_cores(self.comm)
+        if not self._shared:  # once: it is a word between all ranks, and a start may be one's own
+            _share_cores(self.comm)
+            self._shared = True
 
     def begin(self, X: Any) -> Opening:
         node = self._node()
+        self._check_same(X.shape)
         opening = self._together(lambda: node.begin(self.partition.block(X, self.rank)))
         return Opening(self._sum(opening.predictions), self._sum(opening.report))
 
@@ -117,6 +121,13 @@ class MPINetwork:
         if self.preparation.missing != "refuse":
             means = self.partition.join(self._gather(state.numbers["mean"]), intercept=False)
         return Estimate(self.partition.join(parts), self._sum(offset), means)
+
+    def _check_same(self, shape: tuple[int, ...]) -> None:
+        """Sums of vectors of different lengths would end in MPI's own words, or in none."""
+        all_shapes = np.array(self._gather(np.array(shape, dtype=np.int64)))
+        if np.any(all_shapes != all_shapes[0]):
+            told = ", ".join(f"{n} x {p}" for n, p in all_shapes.tolist())
+            raise NodeError(f"the ranks have tasks of different shapes: {told}")
 
     def _node(self) -> Node:
         if self.node is None:

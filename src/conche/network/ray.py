@@ -9,26 +9,26 @@ result is the same to the last bit.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
-from ..node import Node, Opening, Position, Proposal, State
+from ..node import Opening, Proposal, State
 from ..partition import Partition
 from ..preparation import Preparation
 from ..solvers.base import Array, Context, Solver
-from ..tasks.columns import Columns, Source
+from ..tasks.columns import Columns
 from . import ray_local
 from .base import Estimate, NodeError
 from .local import _total
+from .ray_worker import Step, Worker
 
 LARGE = 100_000  # bytes: a larger vector goes through the object store, once for all nodes
 START = 120.0  # seconds: a process that starts and imports may take longer than one that runs
 REPLAY = 16  # rounds that are kept before the nodes' positions are noted and they can go
-Step = tuple[Array | None, Array | None]
 
 
 def _ray() -> Any:
@@ -38,72 +38,6 @@ def _ray() -> Any:
     except ImportError as error:
         raise ValueError(f"network='ray' needs ray: pip install conche[ray] ({error})") from error
     return ray
-
-
-class Worker:
-    """The node inside an actor."""
-
-    def __init__(self, *inside: Any):
-        threadpool_limits(1, user_api="blas")  # several nodes share a machine's cores
-        self.reset(*inside)
-
-    def reset(
-        self, solver: Solver, state: State, preparation: Preparation, intercept: bool
-    ) -> None:
-        self.node = Node(solver, state, preparation, intercept)
-        self.staged: State | None = None
-
-    def begin(self, block: Any) -> Opening:
-        return self.node.begin(block.read() if isinstance(block, Source) else block)
-
-    def prepare(self, context: Context) -> None:
-        self.node.prepare(context)
-
-    def propose(self, g: Array, before: Step | None) -> Proposal:
-        """The last round's step comes with the next round's direction: one message a round."""
-        if before is not None:
-            self.node.accept(*before)
-        return self.node.propose(g)
-
-    def replay(
-        self,
-        context: Context | None,
-        steps: Sequence[Step | None],
-        block: Any,
-        position: Position | None,
-        *directions: Array,
-    ) -> None:
-        """The task so far, as one call: it fails as a whole, or this node stands where it stood."""
-        self.begin(block)
-        if context is not None:
-            self.prepare(context)
-        if position is not None:
-            self.node.move_to(position)
-        for g, step in zip(directions, steps, strict=True):
-            self.propose(g, step)
-
-    def position(self) -> Position:
-        return self.node.position()
-
-    def end(self, before: Step | None, curvature: Array | None) -> tuple[Any, State]:
-        """What the driver needs, and the state, which stays where it is until someone asks."""
-        if before is not None:
-            self.node.accept(*before)
-        self.staged = state = self.node.end(curvature)
-        own = self.node.preparation.outward(state.weights, state.numbers)
-        return (*own, state.numbers.get("mean")), state
-
-    def install(self) -> None:
-        assert self.staged is not None
-        self.node.install(self.staged)
-        self.staged = None
-
-    def forget(self) -> None:
-        self.staged = None
-        self.node.forget_task()
-
-    def pid(self) -> int:
-        return os.getpid()
 
 
 class RayNetwork:
@@ -123,10 +57,28 @@ class RayNetwork:
     ):
         if keep not in (None, "driver"):
             raise ValueError(f"keep={keep!r} must be None or 'driver'")
+        if not isinstance(timeout, int | float) or not timeout > 0:
+            raise ValueError(f"timeout={timeout!r} must be a number of seconds above 0")
+        if not isinstance(retries, int) or retries < 0:
+            raise ValueError(f"retries={retries!r} must be a whole number of at least 0")
+        if resources is not None and not isinstance(resources, dict):
+            raise ValueError(f"resources={resources!r} must be a dict, as Ray's options take")
         self.address, self.resources = address, dict(resources or {"num_cpus": 0})
         self.timeout, self.retries, self.keep = timeout, retries, keep
         self.workers: list[Any] = []
         self.failures = 0  # nodes replaced so far
+        self._job: Any = None
+        self._later: tuple[Any, ...] | None = None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RayNetwork:
+        """A network of its own, never the same actors: one that goes on from the states as they are
+        now, once it is asked to."""
+        new = RayNetwork(self.address, self.resources, self.timeout, self.retries, self.keep)
+        if self.workers:
+            inside = (self._solver, self.partition, self.states(), self.preparation)
+            new._later = copy.deepcopy(inside, memo)
+            new.partition = new._later[1]
+        return new
 
     def start(
         self,
@@ -143,6 +95,10 @@ class RayNetwork:
             ray_local.start()
         elif not ray.is_initialized():
             ray.init(self.address, log_to_driver=False, logging_level="error")
+        self._check_address(ray)
+        if ray.get_runtime_context().get_job_id() != self._job:  # another Ray than last time
+            self.workers, self._job = [], ray.get_runtime_context().get_job_id()
+        self._later = None
         self.partition, self.preparation = partition, preparation or Preparation()
         self._solver = solver
         self._states = [ray.put(state) for state in states]
@@ -155,6 +111,11 @@ class RayNetwork:
             self._clear()
             self._all("pid", [()] * len(states), wait=START)
         self._clear()
+
+    def _check_address(self, ray: Any) -> None:
+        here = ray.get_runtime_context().gcs_address
+        if self.address not in (None, "auto", "local", here):
+            raise ValueError(f"Ray runs here already, at {here}: not at address={self.address!r}")
 
     def _clear(self) -> None:
         """Nothing under way."""
@@ -178,6 +139,10 @@ class RayNetwork:
         return self._solver, self._states[k], self.preparation, first
 
     def begin(self, X: Any) -> Opening:
+        if self._later is not None:
+            self.start(*self._later)
+        if not self.workers or not _ray().is_initialized():
+            raise RuntimeError("this network has been closed: load the model, or fit it again")
         self._clear()
         ray = _ray()
         if isinstance(X, Columns) and (source := X.source()) is not None:
@@ -208,10 +173,16 @@ class RayNetwork:
 
         A node answers in order: with a round's answers, positions asked for before it are there.
         """
+        ray = _ray()
+        if self._noted is not None and self.keep == "driver":
+            try:
+                self._noted = [ray.put(x) for x in ray.get(self._noted, timeout=self.timeout)]
+            except ray.exceptions.RayError:  # a machine has gone; the rounds are still here
+                self._noted = None
         if self._noted is not None:
             self._positions, self._noted, self._rounds = self._noted, None, []
         self._rounds.append(call)
-        if len(self._rounds) >= REPLAY and self.keep is None:
+        if len(self._rounds) >= REPLAY:
             self._noted = [worker.position.remote() for worker in self.workers]
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
@@ -227,26 +198,27 @@ class RayNetwork:
         return Estimate(self.partition.join(list(parts)), np.sum(offsets, axis=0), fill)
 
     def commit(self) -> None:
-        """From here on the new states count; a node that fails now is made from its new one."""
+        """From here on the new states count. Nothing is waited for: a node that fails now will at
+        the next call, and is made from its new state then."""
         self._states = self._staged
-        if self.keep == "driver":
-            self._states = [_ray().put(state) for state in self.states()]
         self._clear()
-        for k, worker in enumerate(self.workers):
-            if self._answer(k, worker.install.remote())[1] is not None:
-                self._replace(k)
+        for worker in self.workers:
+            worker.install.remote()
 
     def abandon(self) -> None:
         self._clear()
-        for k, worker in enumerate(self.workers):
-            if self._answer(k, worker.forget.remote())[1] is not None:
-                self._replace(k)
+        for worker in self.workers:
+            worker.forget.remote()
 
     def states(self) -> list[State]:
+        if self._later is not None:
+            return list(self._later[2])
+        if not _ray().is_initialized():
+            raise RuntimeError("Ray has been shut down, and the nodes' states with it")
         return [_state(state) for state in _ray().get(list(self._states), timeout=self.timeout)]
 
     def close(self) -> None:
-        for worker in self.workers:
+        for worker in self.workers if _ray().is_initialized() else ():
             _ray().kill(worker)
         self.workers = []
 
@@ -275,43 +247,56 @@ class RayNetwork:
         return getattr(self.workers[k], method).options(num_returns=returns).remote(*call)
 
     def _finish(self, k: int, method: str, call: Any, returns: int, refs: Any, wait: float) -> Any:
-        while True:
-            answer, failure = self._answer(k, refs[0] if returns > 1 else refs, wait)
-            wait = self.timeout
-            if failure is None:
-                return (answer, refs[1]) if returns > 1 else answer
+        answer, failure = self._collect(k, returns, refs, wait)
+        while failure is not None:
             self._failed[k] += 1
             if self._failed[k] > self.retries:
-                raise NodeError(f"node {k} failed {self._failed[k]} time(s) in one task: {failure}")
-            self._replace(k)
-            refs = self._send(k, method, call, returns)
+                times = f"{self._failed[k]} time(s) in one task"
+                raise NodeError(f"node {k} failed {times}: {failure}")
+            failure = self._replace(k)
+            if failure is None:
+                refs = self._send(k, method, call, returns)
+                answer, failure = self._collect(k, returns, refs, self.timeout)
+        return answer
 
-    def _answer(self, k: int, ref: Any, wait: float | None = None) -> tuple[Any, Exception | None]:
+    def _collect(
+        self, k: int, returns: int, refs: Any, wait: float
+    ) -> tuple[Any, Exception | None]:
+        """The node's answer; of two, the second stays where it is, unless the driver keeps it."""
+        if returns == 1:
+            return self._answer(k, refs, wait)
+        answer, failure = self._answer(k, refs[0], wait)
+        if failure is not None or self.keep is None:
+            return (answer, refs[1]), failure
+        state, failure = self._answer(k, refs[1], wait)
+        return (answer, _ray().put(state)), failure
+
+    def _answer(self, k: int, ref: Any, wait: float) -> tuple[Any, Exception | None]:
         """The node's answer, or why there is none; what the node itself refuses is raised."""
         ray = _ray()
         try:
-            return ray.get(ref, timeout=self.timeout if wait is None else wait), None
-        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as failure:
-            return None, failure
+            return ray.get(ref, timeout=wait), None
         except ray.exceptions.RayTaskError as error:
             raise NodeError(f"node {k}: {error.cause}") from None
+        except ray.exceptions.RayError as failure:  # died, hangs, no memory, or its answer is lost
+            return None, failure
 
-    def _replace(self, k: int) -> None:
-        """A new actor from the state at the task's start; then the task so far, again."""
+    def _replace(self, k: int) -> Exception | None:
+        """A new actor from the state at the task's start; then the task so far, again. Or why
+        that failed, too."""
         ray = _ray()
         ray.kill(self.workers[k])
         self.failures += 1
         self.workers[k] = worker = self._new(k)
-        if self._answer(k, worker.pid.remote(), START)[1] is not None:
-            return
-        if self._blocks is None:
-            return
+        _, failure = self._answer(k, worker.pid.remote(), START)
+        if failure is not None or self._blocks is None:
+            return failure
         self._noted = None  # one of them may have died with the node
         directions, steps = [g for g, _ in self._rounds], [step for _, step in self._rounds]
         replayed = worker.replay.remote(
             self._context, steps, self._blocks[k], self._positions[k], *directions
         )
-        self._answer(k, replayed, self.timeout)  # if it dies in there, what is asked next fails
+        return self._answer(k, replayed, self.timeout * (2 + len(steps)))[1]
 
 
 def _state(state: State) -> State:

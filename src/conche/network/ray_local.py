@@ -28,8 +28,7 @@ def start() -> None:
     if ray.is_initialized():
         return
     options: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-    if len(tempfile.gettempdir()) <= LONGEST:
-        options["_temp_dir"] = str(_folder())
+    options["_temp_dir"] = str(_folder())
     ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
 
 
@@ -43,12 +42,15 @@ def loopback_only() -> None:
 
 def _folder() -> Path:
     """A new folder for Ray's files, to be removed when this process ends."""
-    for file in Path(tempfile.gettempdir()).glob(f"{PREFIX}*/lock"):
+    where = tempfile.gettempdir()
+    if len(where) > LONGEST:
+        where = "/tmp"
+    for file in Path(where).glob(f"{PREFIX}*/lock"):
         ours = file.parent.stat().st_uid == os.getuid()
         if ours and (lock := _lock(file)) is not None:
             _remove(file.parent, lock)
-    new = Path(tempfile.mkdtemp(prefix=PREFIX))
-    atexit.register(_end, new, _lock(new / "lock"))
+    new = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
+    atexit.register(_end, os.getpid(), new, _lock(new / "lock"))
     return new
 
 
@@ -66,7 +68,9 @@ def _lock(path: Path) -> IO[str] | None:
     return file
 
 
-def _end(folder: Path, lock: IO[str] | None) -> None:
+def _end(owner: int, folder: Path, lock: IO[str] | None) -> None:
+    if os.getpid() != owner:  # a forked child
+        return
     import ray
 
     ray.shutdown()
