@@ -63,6 +63,13 @@ class Rule(NamedTuple):
     aggregation: str = "safe"
     tol: float | None = None
 
+    def reached(self, bound: Array, first: Array, floor: Array, moved: float) -> bool:
+        """Whether the certificate says so; or, as long as it knows nothing, the last movement."""
+        if self.tol is None:
+            return False
+        certain = bool(np.all(bound <= self.tol * first))
+        return certain or (not np.any(floor > 0) and moved <= self.tol)
+
     def advance(self, solver: Solver, n_nodes: int) -> Round:
         if solver.sparse:
             return sparse_round if self.aggregation == "safe" else sparse_line_round
@@ -85,8 +92,9 @@ def learn(
 
     The nodes keep their old state until ``network.commit()``. Conjugate-gradient and adaptive
     rounds end by themselves when the residual is down to rounding. ``tol`` ends any rounds once
-    the certificate is no more than ``tol`` times the objective that the task began with, or once a
-    round moves the predictions by no more than ``tol`` times the residual that it began with.
+    the certificate is no more than ``tol`` times the objective that the task began with; where
+    rounds can certify nothing (several nodes, no penalty), also once a round moves the predictions
+    by no more than ``tol`` times the residual that the task began with.
     ``shown`` says, from the predictions before the task is learnt, which outputs the history is
     about.
     """
@@ -119,9 +127,7 @@ def learn(
         seconds = time.perf_counter() - clock
         sent = sizes(context.n_nodes, now, proposal)
         history.append(record(objective, now, outputs, context.task, i, bound, said, sent, seconds))
-        if now.finished or (rule.tol is not None and moved <= rule.tol * started):
-            break
-        if rule.tol is not None and np.all(bound <= rule.tol * first):
+        if now.finished or rule.reached(bound, first, floor, moved / started if started else 0.0):
             break
     ended = network.end(past_curvature(objective, now.v))
     return Outcome(history, context, ended, opening, now.v[: len(y)])

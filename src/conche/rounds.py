@@ -19,6 +19,7 @@ import numpy as np
 from .losses import Loss
 from .solvers.base import Array
 
+FARTHEST = 100.0  # that a prediction may move in one step of a line search; exp(-100) is nothing
 Scalars = Mapping[str, Array]  # what nodes say beside the image, summed, by the solver's names
 
 
@@ -220,10 +221,12 @@ def _line_search(objective: Objective, v: Array, Aq: Array, qPq: Array, dPq: Arr
     if objective.loss.name == "squared":
         return newton(a)
     best = value(a)
+    # where all samples are far from the boundary the curvature vanishes, and Newton's step explodes
+    longest = FARTHEST / np.maximum(np.abs(Aq).max(axis=0, initial=0.0), 1e-300)
     for _ in range(25):
-        move = newton(a)
+        move = np.clip(newton(a), -longest, longest)
         for _ in range(30):
-            worse = value(a + move) > best
+            worse = ~(value(a + move) <= best)
             if not np.any(worse):
                 break
             move = np.where(worse, move / 2, move)

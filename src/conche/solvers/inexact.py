@@ -46,10 +46,12 @@ class Steps(Subproblem):
         r = np.asarray(self.block.T @ g)
         z, q = np.zeros_like(r), r
         rr = self.asked = _squares(r)
+        exact = (16 * float(np.finfo(r.dtype).eps)) ** 2 * rr  # below it, steps divide noise
         for _ in range(self.steps):
             Aq = np.asarray(self.block @ q)
             bend = _squares(Aq) + self.ridge * _squares(q)
-            a = np.divide(rr, bend, out=np.zeros_like(rr), where=bend > 0).astype(r.dtype)
+            go = (bend > 0) & (rr > exact)
+            a = np.divide(rr, bend, out=np.zeros_like(rr), where=go).astype(r.dtype)
             z = z + a * q
             r = r - a * (np.asarray(self.block.T @ Aq) + r.dtype.type(self.ridge) * q)
             last, rr = rr, _squares(r)

@@ -1,0 +1,164 @@
+"""Adaptive steps, and nodes that solve inexactly."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import conche
+from conche import CoCoAClassifier, CoCoARegressor
+
+from .streams import beijing
+
+
+def drawn(n, p, seed, kind):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    if kind == "factors":
+        X = rng.standard_normal((n, 3)) @ rng.standard_normal((3, p)) + 0.3 * X
+    elif kind == "common":
+        X = 3 * rng.standard_normal((n, 1)) + X
+    elif kind == "chain":
+        for j in range(1, p):
+            X[:, j] = 0.95 * X[:, j - 1] + np.sqrt(1 - 0.95**2) * X[:, j]
+    return X, X @ rng.standard_normal(p) / np.sqrt(p) + 0.1 * rng.standard_normal(n)
+
+
+@cache
+def digits(part):
+    data = load_digits()
+    rows = slice(300 * part, 300 * (part + 1))
+    return data.data[rows] / 16, np.where(data.target[rows] % 2, 1.0, -1.0)
+
+
+@cache
+def month(i):
+    task = beijing()[0][i]
+    return task.X, task.y
+
+
+# name, X and y, nodes, whether blocks are correlated
+PROBLEMS = {
+    **{f"random {i}": (lambda i=i: drawn(200, 80, i, "plain"), 4, False) for i in range(3)},
+    "random wide": (lambda: drawn(60, 160, 3, "plain"), 4, False),
+    "random, many nodes": (lambda: drawn(200, 80, 4, "plain"), 16, False),
+    **{f"factors {K}": (lambda: drawn(200, 80, 5, "factors"), K, True) for K in (2, 4, 8)},
+    **{f"common {K}": (lambda: drawn(200, 80, 6, "common"), K, True) for K in (2, 4, 8)},
+    **{f"chain {K}": (lambda: drawn(200, 80, 7, "chain"), K, True) for K in (2, 4, 8)},
+    **{f"digits {i}": (lambda i=i: digits(i), 4, True) for i in range(3)},
+    **{f"beijing {i}": (lambda i=i: month(i), 12, True) for i in (0, 20, 40)},
+}
+
+
+def rounds_needed(X, y, K, aggregation, accuracy, limit=4000):
+    """Rounds until the excess of the loss is ``accuracy`` times what it was."""
+    best = np.linalg.lstsq(X, y, rcond=None)[0]
+    optimum, first = np.mean((y - X @ best) ** 2) / 2, np.mean(y**2) / 2
+    model = CoCoARegressor(n_nodes=K, n_rounds=limit, aggregation=aggregation)
+    losses = [r["loss"] for r in model.partial_fit(X, y).history_]
+    assert np.all(np.diff(losses) <= 1e-12 * first)
+    good = np.flatnonzero(np.array(losses) - optimum <= accuracy * (first - optimum))
+    return int(good[0]) + 1 if len(good) else limit
+
+
+def test_there_are_twenty_problems():
+    assert len(PROBLEMS) == 20
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_adaptive_steps_are_never_slower_and_twice_as_fast_where_blocks_are_correlated(name):
+    make, K, correlated = PROBLEMS[name]
+    X, y = make()
+    accuracy = 1e-2 if name.startswith("beijing") else 1e-4  # its columns are all but dependent
+    safe, adaptive = (rounds_needed(X, y, K, a, accuracy) for a in ("safe", "adaptive"))
+    assert adaptive <= (safe / 2 if correlated else safe), (safe, adaptive)
+
+
+@pytest.mark.parametrize("solver", ["damped", "memory"])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_adaptive_steps_serve_every_solver_and_loss(solver, loss):
+    """Each round lowers the objective, and the limit is that of safe rounds."""
+    X, y = drawn(80, 24, 8, "common")
+    X, labels = X / 3, np.where(y > 0, 1, -1)
+    options = dict(n_nodes=4, solver=solver, loss=loss, damping=1.0)
+    adaptive = CoCoAClassifier(n_rounds=400, aggregation="adaptive", **options)
+    adaptive.partial_fit(X, labels)
+    few = CoCoAClassifier(n_rounds=30, aggregation="adaptive", **options).partial_fit(X, labels)
+    safe = CoCoAClassifier(n_rounds=30, **options).partial_fit(X, labels)
+    assert few.history_[-1]["bound"] <= safe.history_[-1]["bound"] * (1 + 1e-9)
+    if solver == "memory":
+        exact = CoCoAClassifier(n_rounds=100, acceleration="cg", **options).partial_fit(X, labels)
+        assert adaptive.coef_ == pytest.approx(exact.coef_, rel=1e-5, abs=1e-7)
+
+
+def test_adaptive_steps_stop_at_rounding_and_share_a_stream_with_two_outputs():
+    tasks = conche.gaussian_tasks(3, 40, 20, n_shared=10, noise_var=0.1)
+    model = CoCoARegressor(n_nodes=2, n_rounds=2000, aggregation="adaptive")
+    single = [CoCoARegressor(n_nodes=2, n_rounds=2000, aggregation="adaptive") for _ in range(2)]
+    for task in tasks:
+        Y = np.column_stack([task.y, task.X[:, 0] - task.y])
+        model.partial_fit(task.X, Y)
+        for j, one in enumerate(single):
+            one.partial_fit(task.X, Y[:, j])
+    assert len(model.history_) < 3 * 2000
+    assert model.coef_ == pytest.approx(np.array([one.coef_ for one in single]), abs=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["exact", "damped"])
+@pytest.mark.parametrize("shape", [(60, 24), (20, 60)])
+def test_many_local_steps_are_the_factorisation(solver, shape):
+    X, y = drawn(*shape, 9, "plain")
+    full, steps = (
+        CoCoARegressor(n_nodes=2, n_rounds=3, solver=solver, damping=0.1, local_steps=s)
+        for s in (None, 80)
+    )
+    for model in (full, steps):
+        model.partial_fit(X, y)
+        model.partial_fit(X, -y)
+    assert steps.coef_ == pytest.approx(full.coef_, rel=1e-7, abs=1e-9)
+    assert max(r["accuracy"] for r in steps.history_) < 1e-8
+    assert all(r["accuracy"] == 0 for r in full.history_)
+
+
+def test_fewer_local_steps_need_more_rounds_and_say_how_exact_they_were():
+    X, y = drawn(200, 80, 10, "chain")
+    best = np.mean((y - X @ np.linalg.lstsq(X, y, rcond=None)[0]) ** 2) / 2
+    rounds, accuracies = [], []
+    for steps in (1, 3, 10, None):
+        model = CoCoARegressor(
+            n_nodes=4, n_rounds=3000, aggregation="adaptive", local_steps=steps
+        ).partial_fit(X, y)
+        above = np.array([r["loss"] for r in model.history_]) - best
+        rounds.append(int(np.flatnonzero(above <= 1e-4 * np.mean(y**2))[0]))
+        accuracies.append(np.mean([r["accuracy"] for r in model.history_[:20]]))
+        assert np.all(np.diff(above) <= 1e-12)
+    assert rounds[0] > 2 * rounds[1] > 4 * rounds[3] and rounds[2] <= 2 * rounds[3]
+    assert accuracies[0] > accuracies[2] > accuracies[3] == 0 and accuracies[2] < 0.5
+
+
+def test_local_steps_work_with_cg_logistic_loss_and_sparse_columns():
+    from scipy import sparse
+
+    X = sparse.random(200, 60, 0.1, random_state=0, format="csr")
+    y = np.where(X @ np.random.default_rng(0).standard_normal(60) > 0, 1, -1)
+    options = dict(n_nodes=3, n_rounds=60, loss="logistic", acceleration="cg")
+    few, full = (CoCoAClassifier(local_steps=s, **options).partial_fit(X, y) for s in (5, None))
+    assert few.history_[-1]["loss"] <= 1.5 * full.history_[-1]["loss"] + 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (dict(aggregation="bold"), "aggregation='bold' must be 'safe' or 'adaptive'"),
+        (dict(aggregation="adaptive", acceleration="cg"), "'cg' has its own step"),
+        (dict(local_steps=0), "local_steps=0 must be a whole number of at least 1"),
+        (dict(local_steps=2, solver="memory"), "local_steps is for 'exact' and 'damped'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(options, said):
+    X, y = drawn(20, 4, 0, "plain")
+    with pytest.raises(ValueError, match=said):
+        CoCoARegressor(**options).fit(X, y)

@@ -1,0 +1,123 @@
+"""The certificate: never below the true distance from the optimum, never negative, and of use."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import conche
+from conche.losses import get_loss
+
+
+def optimum(A, y, loss, P, v0):
+    """min over d of loss(v0 + A d) + d.Pd / 2, by the book."""
+    if loss.name == "squared":
+        M, b = A.T @ A + P, A.T @ (y - v0)
+        d = np.linalg.lstsq(M, b, rcond=None)[0]
+        return float(loss.value((v0 + A @ d)[:, None], y[:, None])[0] + 0.5 * d @ P @ d)
+
+    def value(d):
+        return float(loss.value((v0 + A @ d)[:, None], y[:, None])[0] + 0.5 * d @ P @ d)
+
+    def slope(d):
+        return -A.T @ loss.descent((v0 + A @ d)[:, None], y[:, None])[:, 0] + P @ d
+
+    options = {"maxiter": 3000, "gtol": 1e-9}
+    return minimize(value, np.zeros(A.shape[1]), jac=slope, method="BFGS", options=options).fun
+
+
+def penalty_of(model, p):
+    """P of the coming task, from what the nodes remember; theirs is block by block."""
+    P = np.zeros((p, p))
+    for columns, state in zip(model.partition_, model._nodes.states(), strict=True):
+        block = np.diag(state.memory["ridge"].astype(float))
+        P[np.ix_(columns, columns)] = block + state.memory["curvature"]
+    return P
+
+
+def case(rng):
+    """A model and data at random: solver, loss, shape, nodes, rounds, first or second task."""
+    n, p = rng.integers(5, 30), rng.integers(2, 20)
+    K = int(rng.integers(1, min(4, p) + 1))
+    solver = rng.choice(["exact", "damped", "memory"])
+    logistic = bool(rng.random() < 0.4)
+    options = dict(
+        n_nodes=K, n_rounds=int(rng.integers(1, 8)), solver=str(solver),
+        aggregation=str(rng.choice(["safe", "adaptive"])),
+    )  # fmt: skip
+    if rng.random() < 0.4:
+        options |= dict(acceleration="cg", aggregation="safe")
+    if solver == "memory":
+        options |= dict(damping=float(10 ** rng.uniform(-3, 1)), sketch_size=0)
+    X = rng.standard_normal((2 * n, p)) * 10 ** rng.uniform(-1, 1)
+    if rng.random() < 0.3:
+        X += 3 * rng.standard_normal((2 * n, 1))  # correlated
+    y = X @ rng.standard_normal(p) / np.sqrt(p) + rng.standard_normal(2 * n)
+    return n, logistic, options, X, y
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_bound_holds_in_a_thousand_random_cases(seed):
+    rng = np.random.default_rng([20, seed])
+    for _ in range(100):
+        n, logistic, options, X, y = case(rng)
+        loss = get_loss("logistic" if logistic else "squared")
+        if logistic:
+            y = np.where(y > np.median(y), 1.0, -1.0)
+            model = conche.CoCoAClassifier(loss="logistic", **options)
+        else:
+            model = conche.CoCoARegressor(**options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if rng.random() < 0.5 and len(set(y[n:])) >= 2:
+                model.partial_fit(X[n:], y[n:])
+            check(model, X[:n], y[:n], loss, options["solver"] == "memory")
+
+
+def check(model, X, y, loss, memory):
+    if loss.name == "logistic" and not hasattr(model, "coef_") and len(set(y)) < 2:
+        return
+    p, seen = X.shape[1], hasattr(model, "coef_")
+    before = model.coef_.ravel().copy() if seen else np.zeros(p)
+    P = np.zeros((p, p))
+    if memory:
+        P = penalty_of(model, p) if seen else model.damping * np.eye(p)
+    model.partial_fit(X, y)
+    d = model.coef_.ravel() - before
+    value = float(loss.value((X @ model.coef_.ravel())[:, None], y[:, None])[0] + 0.5 * d @ P @ d)
+    best = optimum(X, y, loss, P, X @ before)
+    bound = model.history_[-1]["bound"] * len(y)
+    rounding = 1e-12 * (value + float(y @ y))
+    assert bound >= 0
+    assert value - best <= bound + rounding, (model, value - best, bound)
+
+
+def test_it_goes_to_zero_where_it_can_and_tol_stops_there():
+    """A penalty, columns that fit any target, or one node that has them all."""
+    task = conche.gaussian_tasks(1, 60, 40, noise_var=0.1)[0]
+    wide = conche.gaussian_tasks(1, 30, 80, noise_var=0.1)[0]
+    for X, y, options in (
+        (task.X, task.y, dict(n_nodes=4, solver="memory", acceleration="cg")),
+        (wide.X, wide.y, dict(n_nodes=4, acceleration="cg")),
+        (task.X, task.y, dict(n_nodes=1)),
+        (task.X, task.y, dict(n_nodes=4, solver="sparse", damping=0.05, aggregation="adaptive")),
+    ):
+        model = conche.CoCoARegressor(n_rounds=500, tol=1e-6, **options).partial_fit(X, y)
+        bounds = [r["bound"] for r in model.history_]
+        assert bounds[-1] <= 1e-6 * 0.5 * np.mean(y**2) and len(bounds) < 200, options
+        assert all(b <= a * (1 + 1e-9) + 1e-15 for a, b in pairwise(bounds))
+
+
+def test_at_zero_damping_several_nodes_know_no_more_than_the_loss():
+    """Two columns that are nearly the same, one a node: every node sees next to nothing of the
+    residual, which is all in the span of both. No bound from these messages could be lower."""
+    e = 1e-6
+    X = np.array([[1.0, 1.0], [e, -e], [0.0, 0.0]])
+    y = np.array([0.0, 1.0, 0.0])
+    model = conche.CoCoARegressor(n_nodes=2, n_rounds=3).partial_fit(X, y)
+    assert model.history_[-1]["loss"] == pytest.approx(0.5 / 3)
+    assert model.history_[-1]["bound"] == pytest.approx(0.5 / 3)  # and it is exact: X w = y

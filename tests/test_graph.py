@@ -1,0 +1,168 @@
+"""Nodes without a centre."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import conche
+from conche import CoCoARegressor, Graph
+from conche.network.graph import edges, metropolis
+
+
+def close_from(losses_of, reference, accuracy=1e-4):
+    """The first round after which predictions stay within ``accuracy`` of the reference."""
+    far = np.flatnonzero(np.array(losses_of) > accuracy * reference)
+    return int(far[-1]) + 2 if len(far) else 1
+
+
+def distances(model, X, y, best, limit):
+    """Of the predictions from ``best``, after every round of one task; by replaying it."""
+    found, inner = [], model.network.propose_each
+
+    def spied(g):
+        answers = inner(g)
+        spied.v = spied.v + sum(p.image for p in answers)[:, 0] / model.n_nodes
+        found.append(np.linalg.norm(spied.v - best))
+        return answers
+
+    spied.v = np.zeros(len(y))
+    model.network.propose_each = spied
+    model.set_params(n_rounds=limit).partial_fit(X, y)
+    return found
+
+
+@pytest.mark.parametrize(
+    "options", [dict(), dict(solver="damped"), dict(solver="memory"), dict(local_steps=3),
+                dict(solver="memory", missing="mean", scaling="first", fit_intercept=True)]
+)  # fmt: skip
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_complete_graph_is_algorithm_1(options, loss):
+    tasks = conche.gaussian_tasks(3, 40, 21, n_shared=10, noise_var=0.1)
+    here, there = (
+        conche.CoCoAClassifier(n_nodes=5, n_rounds=7, loss=loss, network=n, **options)
+        for n in ("local", Graph("complete"))
+    )
+    for task in tasks:
+        labels = np.where(task.y > 0, 1, -1)
+        here.partial_fit(task.X, labels)
+        there.partial_fit(task.X, labels)
+    assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-12 * np.max(np.abs(here.coef_))
+    assert there.history_[-1]["disagreement"] <= 1e-12
+
+
+@pytest.mark.parametrize("kind", ["ring", "grid", "regular"])
+@pytest.mark.parametrize("lost", [0.0, 0.1, 0.5])
+def test_every_graph_comes_to_the_same_solution_whatever_is_lost(kind, lost):
+    task = conche.gaussian_tasks(1, 60, 20, noise_var=0.1)[0]
+    whole = CoCoARegressor(n_nodes=10, n_rounds=3000).partial_fit(task.X, task.y)
+    network = Graph(kind, lost=lost)
+    model = CoCoARegressor(n_nodes=10, n_rounds=3000, network=network)
+    model.partial_fit(task.X, task.y)
+    assert model.coef_ == pytest.approx(whole.coef_, abs=1e-5)
+    assert network.predictions.shape == (10, 60, 1) and network.disagreement <= 1e-5
+    own = np.tile(task.X @ whole.coef_, (10, 1))
+    assert network.predictions[:, :, 0] == pytest.approx(own, abs=1e-5)
+    # columns that can fit any target do, though not with the same weights on every graph
+    wide = conche.gaussian_tasks(1, 20, 60, noise_var=0.1)[0]
+    fits = CoCoARegressor(n_nodes=10, n_rounds=1000, network=Graph(kind, lost=lost))
+    assert fits.partial_fit(wide.X, wide.y).predict(wide.X) == pytest.approx(wide.y, abs=1e-6)
+    early = CoCoARegressor(n_nodes=10, n_rounds=3, network=Graph(kind, lost=lost))
+    early.partial_fit(task.X, task.y)
+    assert early.history_[-1]["disagreement"] > 1e-2
+
+
+@pytest.mark.parametrize("shape", [(40, 160), (400, 64)])
+def test_a_ring_of_sixteen_with_a_tenth_of_messages_lost_takes_at_most_ten_times_the_rounds(shape):
+    task = conche.gaussian_tasks(1, *shape, noise_var=0.1)[0]
+    best = task.X @ np.linalg.lstsq(task.X, task.y, rcond=None)[0]
+    size = np.linalg.norm(best)
+    whole, ring = (
+        close_from(
+            distances(CoCoARegressor(n_nodes=16, network=n), task.X, task.y, best, 3000), size
+        )
+        for n in (Graph("complete"), Graph("ring", lost=0.1))
+    )
+    assert ring <= 10 * whole, (whole, ring)
+
+
+def test_lost_messages_are_made_up_for():
+    """Without losses both ways of an exchange agree; with them the mean comes back."""
+    rng = np.random.default_rng(0)
+    V = rng.standard_normal((6, 5, 1))
+    whole, lossy = Graph("ring"), Graph("ring", lost=1e-12)
+    for network in (whole, lossy):
+        network.edges, network.weights = edges("ring", 6), metropolis(edges("ring", 6), 6)
+        network._flows, network._rng = {}, np.random.default_rng(1)
+    a = b = V
+    for _ in range(9):
+        a, b = whole.exchange(a, V), lossy.exchange(b, V)
+        assert a == pytest.approx(b, abs=1e-12)
+    lossy.lost, lossy._flows, b = 0.6, {}, V
+    for _ in range(400):
+        b = lossy.exchange(b, V)
+    assert b == pytest.approx(np.tile(V.mean(axis=0), (6, 1, 1)), abs=1e-9)
+
+
+def test_streams_saving_and_bytes(tmp_path):
+    tasks = conche.gaussian_tasks(3, 30, 12, n_shared=8, noise_var=0.1)
+    model = CoCoARegressor(n_nodes=4, n_rounds=5, solver="memory", network=Graph("ring", mixing=2))
+    for task in tasks[:2]:
+        model.partial_fit(task.X, task.y)
+    rows = 30 + 256  # the sketch's, too
+    assert model.history_[-1]["bytes"] == 2 * 4 * 2 * 8 * rows
+    conche.save(model, tmp_path / "m")
+    again = conche.load(tmp_path / "m", network=Graph("ring", mixing=2))
+    for one in (model, again):
+        one.partial_fit(tasks[2].X, tasks[2].y)
+    assert np.array_equal(model.coef_, again.coef_)
+
+
+def test_edges_and_weights():
+    assert edges("ring", 4) == [(0, 1), (0, 3), (1, 2), (2, 3)]
+    assert edges("ring", 2) == [(0, 1)] and edges("ring", 1) == []
+    assert len(edges("grid", 12)) == 17 and len(edges("complete", 6)) == 15
+    regular = np.array(edges("regular", 16, degree=4))
+    assert np.all(np.bincount(regular.ravel()) == 4)
+    for kind in ("complete", "ring", "grid", "regular"):
+        W = metropolis(edges(kind, 12), 12)
+        assert np.array_equal(W, W.T) and W.sum(axis=0) == pytest.approx(1) and W.min() >= 0
+        second = np.sort(np.abs(np.linalg.eigvalsh(W)))[-2]
+        assert second < 1 - 1e-3
+    assert metropolis(edges("complete", 5), 5) == pytest.approx(1 / 5)
+    star = SimpleNamespace(nodes=["a", "b", "c"], edges=[("a", "b"), ("c", "a"), ("b", "b")])
+    assert edges(star, 3) == [(0, 1), (0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Graph("star"), "kind='star' must be one of"),
+        (lambda: Graph([1, 2]), "or a networkx graph"),
+        (lambda: Graph(lost=1.0), "lost=1.0 must be at least 0 and below 1"),
+        (lambda: Graph(mixing=0), "mixing=0 must be at least 1"),
+        (lambda: edges("regular", 5, degree=3), "no regular graph of degree 3 on 5 nodes"),
+        (lambda: edges(SimpleNamespace(nodes=[1, 2], edges=[]), 2), "does not connect all 2"),
+        (lambda: edges(SimpleNamespace(nodes=[1], edges=[]), 2), "has 1 vertices, the network 2"),
+        (lambda: CoCoARegressor(network=Graph(), acceleration="cg").fit(X, y), "has no centre"),
+        (lambda: conche.ConcheRegressor(network=Graph()).fit(X, y), "has no centre"),
+        (
+            lambda: CoCoARegressor(network=Graph(), solver="sparse", damping=1.0).fit(X, y),
+            "not for a Graph",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
+X, y = np.random.default_rng(0).standard_normal((20, 4)), np.arange(20.0)
+
+
+def test_networkx_graphs():
+    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+    graph = networkx.petersen_graph()
+    assert len(edges(graph, 10)) == 15

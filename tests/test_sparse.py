@@ -1,0 +1,157 @@
+"""Elastic nets: scikit-learn's objective, with certificates, over nodes and tasks."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.linear_model import ElasticNet, LogisticRegression
+
+import conche
+from conche import CoCoAClassifier, CoCoARegressor
+
+from .engine_battery import ray_there
+
+
+def objective(X, y, w, alpha, rho):
+    r = y - X @ w
+    penalty = rho * np.abs(w).sum() + 0.5 * (1 - rho) * w @ w
+    return 0.5 * r @ r / len(y) + alpha * penalty
+
+
+def problem(kind, seed=0):
+    rng = np.random.default_rng(seed)
+    n, p = (150, 60) if kind == "tall" else (100, 300)
+    X = rng.standard_normal((n, p))
+    if kind == "sparse":
+        X = sparse.random(n, p, 0.05, format="csr", random_state=seed, data_rvs=rng.standard_normal)
+    if kind == "correlated":
+        X = X + rng.standard_normal((n, 1))
+    w = np.where(np.arange(p) < 10, rng.standard_normal(p), 0.0)
+    return X, X @ w + 0.1 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize(
+    ("kind", "aggregation", "K", "alpha", "rho"),
+    [
+        *product(("tall", "wide", "sparse"), ("safe", "adaptive"), (1, 8), (0.1,), (0.5,)),
+        *product(("tall", "wide", "sparse"), ("adaptive",), (1, 8), (0.02,), (1.0,)),
+        ("correlated", "adaptive", 8, 0.1, 0.5),
+    ],
+)
+def test_scikit_learns_objective(kind, aggregation, K, alpha, rho):
+    X, y = problem(kind)
+    theirs = ElasticNet(alpha=alpha, l1_ratio=rho, fit_intercept=False, tol=1e-13, max_iter=10**6)
+    best = objective(X, y, theirs.fit(X, y).coef_, alpha, rho)
+    model = CoCoARegressor(
+        n_nodes=K, n_rounds=1500, solver="sparse", damping=alpha, l1_ratio=rho,
+        aggregation=aggregation, tol=1e-6,
+    ).partial_fit(X, y)  # fmt: skip
+    ours = objective(X, y, model.coef_, alpha, rho)
+    assert -1e-12 <= ours - best <= 1e-6 * best
+    assert ours - best <= model.history_[-1]["bound"]  # certified
+    assert np.mean(model.coef_ == 0) > 0.3
+
+
+def test_the_bound_holds_in_every_round_and_the_objective_never_grows():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X, y = problem(["tall", "wide", "sparse", "correlated"][seed % 4], seed)
+        alpha, rho = 10 ** rng.uniform(-2, 0), rng.uniform(0.1, 1)
+        theirs = ElasticNet(alpha=alpha, l1_ratio=rho, fit_intercept=False, tol=1e-12)
+        theirs.set_params(max_iter=10**6)
+        best = objective(X, y, theirs.fit(X, y).coef_, alpha, rho)
+        last = np.inf
+        for rounds in (1, 2, 4, 8):
+            model = CoCoARegressor(
+                n_nodes=5, n_rounds=rounds, solver="sparse", damping=alpha, l1_ratio=rho,
+                aggregation=["safe", "adaptive"][seed % 2],
+            ).partial_fit(X, y)  # fmt: skip
+            now = objective(X, y, model.coef_, alpha, rho)
+            bound = model.history_[-1]["bound"]
+            assert bound >= 0 and now - best <= bound + 1e-12 and now <= last * (1 + 1e-12)
+            last = now
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_logistic_loss_with_an_l1_penalty(K):
+    X, y = problem("tall")
+    labels = np.where(y > 0, 1, -1)
+    alpha, n = 0.02, len(y)
+    model = CoCoAClassifier(
+        n_nodes=K, n_rounds=3000, loss="logistic", solver="sparse", damping=alpha, l1_ratio=1.0,
+        aggregation="adaptive", tol=1e-7,
+    ).partial_fit(X, labels)  # fmt: skip
+    theirs = LogisticRegression(
+        l1_ratio=1.0, C=1 / (n * alpha), solver="saga", fit_intercept=False, tol=1e-10,
+        max_iter=10**5,
+    ).fit(X, labels)  # fmt: skip
+
+    def value(w):
+        return np.mean(np.logaddexp(0, -labels * (X @ w))) + alpha * np.abs(w).sum()
+
+    ours, best = value(model.coef_[0]), value(theirs.coef_[0])
+    assert abs(ours - best) <= 1e-6 * best and ours - best <= model.history_[-1]["bound"]
+
+
+def test_tasks_are_warm_started():
+    """The same task again takes few rounds; a similar one fewer than from nothing."""
+    X, y = problem("wide")
+    options = dict(n_nodes=4, n_rounds=500, solver="sparse", damping=0.05, tol=1e-4)
+    model = CoCoARegressor(aggregation="adaptive", **options).partial_fit(X, y)
+    first = len(model.history_)
+    model.partial_fit(X, y)
+    assert len(model.history_) - first < first / 2
+    cold = CoCoARegressor(aggregation="adaptive", **options).partial_fit(X, y + 0.01)
+    before = len(model.history_)
+    model.partial_fit(X, y + 0.01)
+    assert len(model.history_) - before < len(cold.history_)
+
+
+def test_saving_two_outputs_and_single_precision(tmp_path):
+    X, y = problem("tall")
+    Y = np.column_stack([y, -(y**2)])
+    model = CoCoARegressor(n_nodes=2, n_rounds=50, solver="sparse", damping=0.1).partial_fit(X, Y)
+    for j in range(2):
+        one = CoCoARegressor(n_nodes=2, n_rounds=50, solver="sparse", damping=0.1)
+        assert one.partial_fit(X, Y[:, j]).coef_ == pytest.approx(model.coef_[j], abs=1e-9)
+    conche.save(model, tmp_path / "m")
+    again = conche.load(tmp_path / "m")
+    for one in (model, again):
+        one.partial_fit(X, -Y)
+    assert np.array_equal(model.coef_, again.coef_)
+    small = CoCoARegressor(n_nodes=2, n_rounds=50, solver="sparse", damping=0.1)
+    small.partial_fit(X.astype(np.float32), Y.astype(np.float32))
+    assert small.coef_.dtype == np.float32
+
+
+@ray_there
+def test_on_ray(network):
+    X, y = problem("wide")
+    models = [
+        CoCoARegressor(n_nodes=2, n_rounds=20, solver="sparse", damping=0.1, network=n)
+        for n in ("local", network)
+    ]
+    for model in models:
+        model.partial_fit(X, y)
+    assert models[0].coef_ == pytest.approx(models[1].coef_, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (dict(), "needs damping: scikit-learn's alpha"),
+        (dict(damping=0.0), "damping=0.0 must be"),
+        (dict(damping="auto"), "'auto' is for 'damped' and 'memory'"),
+        (dict(damping=0.1, l1_ratio=0.0), "l1_ratio=0.0 must be a number of at least 1e-06"),
+        (dict(damping=0.1, l1_ratio=2), "and at most 1"),
+        (dict(damping=0.1, acceleration="cg"), "its steps are not linear"),
+        (dict(damping=0.1, fit_intercept=True), "has no intercept: centre the target"),
+    ],
+)
+def test_what_cannot_be_is_refused(options, said):
+    X, y = problem("tall")
+    with pytest.raises(ValueError, match=said):
+        CoCoARegressor(solver="sparse", **options).fit(X, y)
