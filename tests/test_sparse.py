@@ -96,6 +96,22 @@ def test_logistic_loss_with_an_l1_penalty(K):
     assert abs(ours - best) <= 1e-6 * best and ours - best <= model.history_[-1]["bound"]
 
 
+@pytest.mark.parametrize("kind", ["tall", "sparse"])
+@pytest.mark.parametrize("K", [1, 4])
+def test_the_intercept_is_not_penalised(kind, K):
+    X, y = problem(kind)
+    y = y + 5.0
+    theirs = ElasticNet(alpha=0.05, l1_ratio=0.7, tol=1e-12, max_iter=10**6).fit(X, y)
+    model = CoCoARegressor(
+        n_nodes=K, n_rounds=800, solver="sparse", damping=0.05, l1_ratio=0.7, fit_intercept=True,
+        aggregation="adaptive",
+    ).partial_fit(X, y)  # fmt: skip
+    assert model.intercept_ == pytest.approx(theirs.intercept_, rel=1e-4)
+    ours, best = (objective(X, y - m.intercept_, m.coef_, 0.05, 0.7) for m in (model, theirs))
+    bound = model.history_[-1]["bound"]
+    assert -1e-12 <= ours - best <= min(1e-6 * best, bound) and bound <= 0.1 * best
+
+
 def test_tasks_are_warm_started():
     """The same task again takes few rounds; a similar one fewer than from nothing."""
     X, y = problem("wide")
@@ -148,7 +164,6 @@ def test_on_ray(network):
         (dict(damping=0.1, l1_ratio=0.0), "l1_ratio=0.0 must be a number of at least 1e-06"),
         (dict(damping=0.1, l1_ratio=2), "and at most 1"),
         (dict(damping=0.1, acceleration="cg"), "its steps are not linear"),
-        (dict(damping=0.1, fit_intercept=True), "has no intercept: centre the target"),
     ],
 )
 def test_what_cannot_be_is_refused(options, said):

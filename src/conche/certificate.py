@@ -43,8 +43,15 @@ def _sparse(objective: Objective, now: Progress, said: Scalars) -> Array:
     """
     most = 1 / (1 + said["excess"])
     g, y = now.g, objective.y
+    if objective.loss.name != "squared" and np.any(said["free"] > 0):
+        return np.zeros(g.shape[1])  # an intercept may be anywhere
     if objective.loss.name == "squared":
-        gy, squares = _dot(g, y), _dot(g, g) + said["ridge"]
+        # an intercept b would have g.1 = 0; as it is, that costs |b| |g.1|, and b is bounded by
+        # what the present value F leaves to the optimum: |y| + |residual| + |A w|, |w|_1 <= F / l
+        F = objective.value(now.v) + said["now"]
+        far = np.sqrt(_dot(y, y)) + np.sqrt(2 * F) + said["reach"] * F
+        astray = said["free"] * far / np.sqrt(len(y))
+        gy, squares = _dot(g, y) - astray, _dot(g, g) + said["ridge"]
         s = np.clip(np.divide(gy, squares, out=np.zeros_like(gy), where=squares > 0), 0, most)
         return np.asarray(s * gy - 0.5 * s**2 * squares)
     # the logistic loss: minus its conjugate at -s g is the entropy of s |g|

@@ -105,7 +105,5 @@ def _check_sparse(model: Any) -> None:
     if named or getattr(model.solver, "sparse", False):
         if model.acceleration is not None:
             raise ValueError("solver='sparse' is for acceleration=None: its steps are not linear")
-        if model.fit_intercept:
-            raise ValueError("solver='sparse' has no intercept: centre the target instead")
         if isinstance(model.network, Graph):
             raise ValueError("solver='sparse' is not for a Graph")

@@ -7,7 +7,8 @@ The task's problem is scikit-learn's, times its number of samples n,
 and a node's own is an elastic net again: with the others' moves allowed for by sigma', the target
 is A_k w_k + g / c, c = sigma' / tau. scikit-learn's coordinate descent solves it on the columns
 that matter, those with a weight and those that break the optimality conditions most; the rest is
-looked at once a sweep. Weights are warm-started over rounds and over tasks.
+looked at once a sweep. Weights are warm-started over rounds and over tasks. Constant columns, such
+as an intercept's, are not penalised.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import enet_path
 
-from .base import Array, Block, Context, Memory, Solver, Subproblem
+from .base import Array, Block, Context, Memory, Solver, Subproblem, as_dense
 
 SWEEPS = 5  # working sets a round, at most
 PASSES = 200  # of coordinate descent over a working set, at most
@@ -30,7 +31,7 @@ FEWEST = 64  # columns of a working set that grows
 class Sparse(Solver):
     """``solver="sparse"``: ``alpha`` and ``l1_ratio`` as in scikit-learn's ``ElasticNet``."""
 
-    scalars = ("now", "after", "excess", "ridge")
+    scalars = ("now", "after", "excess", "ridge", "free", "reach")
     sparse = True
 
     alpha: float
@@ -55,14 +56,18 @@ class Net(Subproblem):
         self.l1, self.l2, self.curvature = l1, l2, curvature
         self.sweeps, self.passes = sweeps, passes
         self.size = block.shape[1]
+        self.free, longest = _free_columns(self.block)
+        self.penalised = ~np.isin(np.arange(self.size), self.free)[:, None]
+        self.reach = longest / l1
 
     def start(self, weights: Array) -> None:
         self.weights = weights
 
     def solve(self, g: Array, d: Array) -> Array:
         u = self.weights + d
-        pull = np.asarray(self.block.T @ g) - self.l2 * u
+        pull = self._pull(g, u)
         self.excess = np.maximum(np.abs(pull).max(axis=0, initial=0.0) / self.l1 - 1, 0.0)
+        self.drift = np.abs(g.sum(axis=0)) * (len(self.free) > 0)  # a free constant wants it zero
         outputs = [self._one(g[:, j], u[:, j], pull[:, j]) for j in range(g.shape[1])]
         return np.column_stack(outputs) - u
 
@@ -73,7 +78,8 @@ class Net(Subproblem):
         target = there + g / c
         room = np.float64(1e-12) * self.l1
         for _ in range(self.sweeps):
-            kept = np.flatnonzero(u)
+            there += self._shift(target - there, u)
+            kept = np.flatnonzero((u != 0) & self.penalised[:, 0])
             over = np.abs(pull) - self.l1
             over[kept] = 0.0
             worst = np.argpartition(-over, min(max(FEWEST, len(kept)), len(over)) - 1)
@@ -81,12 +87,28 @@ class Net(Subproblem):
             chosen = np.union1d(kept, new[over[new] > room])
             if not len(chosen):
                 break
-            u[chosen] = self._descend(chosen, target, u[chosen])
+            rest = there - np.asarray(self.block[:, chosen] @ u[chosen])
+            u[chosen] = self._descend(chosen, target - rest, u[chosen])
             there = self._times(u)
-            pull = np.asarray(self.block.T @ (c * (target - there))) - self.l2 * u
-            if np.max(np.abs(pull[u == 0]), initial=0.0) <= self.l1 * (1 + 1e-9):
+            pull = self._pull(c * (target - there)[:, None], u[:, None])[:, 0]
+            if np.max(np.abs(pull[u == 0]), initial=0.0) <= self.l1 * (1 + 1e-9) and not len(
+                self.free
+            ):
                 break
         return u if np.all(np.isfinite(u)) else start
+
+    def _pull(self, g: Array, u: Array) -> Array:
+        """What the loss and the L2 part want of every penalised weight."""
+        return self.penalised * (np.asarray(self.block.T @ g) - self.l2 * u)
+
+    def _shift(self, left: Array, u: Array) -> Array | float:
+        """Move the free constant, if there is one, to where it is best; its effect."""
+        if not len(self.free):
+            return 0.0
+        column = np.ravel(as_dense(self.block[:, self.free[:1]]))
+        move = left.mean() / column[0]
+        u[self.free[0]] += move
+        return move * column
 
     def _times(self, u: Array) -> Array:
         kept = np.flatnonzero(u)
@@ -110,12 +132,16 @@ class Net(Subproblem):
         return np.asarray(weights[:, 0])
 
     def scalars(self, z: Array, q: Array, d: Array) -> Array:
-        """The penalty now and after the proposal; the worst column; what L2 counts in the dual."""
+        """The penalty now and after the proposal; the worst column; what L2 counts in the dual;
+        what a free constant still wants, and the longest column, for bounding it."""
         u = self.weights + d
-        squares = self.l2 * np.sum(u**2, axis=0)
-        return np.array([self._penalty(u), self._penalty(u + z), self.excess, squares])
+        squares = self.l2 * np.sum((self.penalised * u) ** 2, axis=0)
+        reach = np.full_like(squares, self.reach)
+        both = [self._penalty(u), self._penalty(u + z)]
+        return np.array([*both, self.excess, squares, self.drift, reach])
 
     def _penalty(self, u: Array) -> Array:
+        u = self.penalised * u
         return self.l1 * np.sum(np.abs(u), axis=0) + 0.5 * self.l2 * np.sum(u**2, axis=0)
 
     def image(self, z: Array) -> Array:
@@ -124,3 +150,14 @@ class Net(Subproblem):
 
     def lift(self, d: Array) -> Array:
         return d
+
+
+def _free_columns(block: Block) -> tuple[Array, float]:
+    """Columns of one number other than zero, and the largest norm of a column."""
+    if sparse.issparse(block):
+        low, high = (np.ravel(as_dense(m)) for m in (block.min(axis=0), block.max(axis=0)))
+        squares = np.ravel(block.multiply(block).sum(axis=0))
+    else:
+        low, high = block.min(axis=0), block.max(axis=0)
+        squares = np.einsum("ij,ij->j", block, block)
+    return np.flatnonzero((low == high) & (low != 0)), float(np.sqrt(squares.max(initial=0.0)))
