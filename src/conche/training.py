@@ -14,6 +14,7 @@ from .estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, Conch
 from .estimators.settings import SOLVERS, check_parameters
 from .losses import get_loss
 from .metrics import ErrorMatrix
+from .network.graph import KINDS
 from .offline import offline_solution
 from .partition import Partition
 from .preparation import Preparation
@@ -112,7 +113,8 @@ def check_settings(model: Any, stream: FileStream) -> None:
     if is_classifier(model):
         get_loss(model.loss)
     if isinstance(model.network, str) and model.network not in NETWORKS:
-        raise ValueError(f"network={model.network!r} must be one of {', '.join(NETWORKS)}")
+        known = f"{', '.join(NETWORKS)}, or a graph ({', '.join(KINDS)})"
+        raise ValueError(f"network={model.network!r} must be one of {known}")
 
 
 def _target(task: Task, model: Any) -> Array:

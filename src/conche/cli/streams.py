@@ -32,13 +32,28 @@ def train(
     ] = None,
     drop: Annotated[str | None, typer.Option(help="All columns but these.")] = None,
     solver: Annotated[
-        str, typer.Option(help="memory: does not forget. damped, exact: Algorithm 1.")
+        str,
+        typer.Option(help="memory: does not forget. damped, exact: Algorithm 1. sparse: L1."),
     ] = "memory",
     rounds: Annotated[int | None, typer.Option(help="Rounds a task; 10 (memory) or 1.")] = None,
     acceleration: Annotated[
         str | None, typer.Option(help="cg or none; cg is the default of memory.")
     ] = None,
-    damping: Annotated[str | None, typer.Option(help="A number, or auto.")] = None,
+    aggregation: Annotated[
+        str | None, typer.Option(help="Steps of plain rounds: safe (1/K) or adaptive.")
+    ] = None,
+    local_steps: Annotated[
+        int | None, typer.Option(help="Steps inside a node, instead of factorising its block.")
+    ] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="End a task's rounds at this relative distance.")
+    ] = None,
+    damping: Annotated[
+        str | None, typer.Option(help="A number, or auto; for sparse, its alpha.")
+    ] = None,
+    l1_ratio: Annotated[
+        float | None, typer.Option(help="Share of the L1 penalty (sparse); 0.5.")
+    ] = None,
     sketch: Annotated[int | None, typer.Option(help="Rows of the shared sketch (memory).")] = None,
     discount: Annotated[float | None, typer.Option(help="Weight of the past per task.")] = None,
     classify: Annotated[
@@ -58,8 +73,12 @@ def train(
     ] = "refuse",
     intercept: Annotated[bool, typer.Option(help="Add a constant to the first node.")] = True,
     network: Annotated[
-        str, typer.Option(help="local; mpi (a node a rank, start with mpiexec); ray.")
+        str,
+        typer.Option(help="local; mpi (start with mpiexec); ray; ring, grid, complete, regular."),
     ] = "local",
+    lost: Annotated[
+        float, typer.Option(help="Fraction of messages lost between neighbours (ring, ...).")
+    ] = 0.0,
     seed: Annotated[int, typer.Option(help="Of the shared sketch.")] = 0,
     checkpoint: Annotated[
         Path | None, typer.Option(help="Write the model here after every task.")
@@ -94,7 +113,8 @@ def train(
         raise ValueError(f"--acceleration {acceleration} must be cg or none")
     parameters = {
         "n_nodes": nodes, "n_rounds": rounds, "sketch_size": sketch, "discount": discount,
-        "damping": _damping(damping), "seed": seed, "network": network,
+        "damping": _damping(damping), "seed": seed, "network": _network(network, lost),
+        "aggregation": aggregation, "local_steps": local_steps, "tol": tol, "l1_ratio": l1_ratio,
         "fit_intercept": intercept, "scaling": None if scaling == "none" else scaling,
         "missing": missing, "loss": loss,
         "partition": None if groups is None else list(read_groups(groups, files.columns).values()),
@@ -179,6 +199,16 @@ def evaluate(
 
 def _listed(text: str | None) -> list[str] | None:
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _network(name: str, lost: float) -> Any:
+    from ..network.graph import KINDS, Graph
+
+    if name in KINDS:
+        return Graph(name, lost)
+    if lost:
+        raise ValueError(f"--lost is for {', '.join(KINDS)}, not --network {name}")
+    return name
 
 
 def _damping(text: str | None) -> float | str | None:

@@ -260,7 +260,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
             self._nodes = RayNetwork()
         elif not hasattr(self.network, "propose"):
-            names = "'local', 'mpi', 'ray'"
+            names = "'local', 'mpi', 'ray', a Graph"
             raise ValueError(f"network={self.network!r} must be {names} or a Network object")
         else:
             self._nodes = cast(Network, self.network)

@@ -38,6 +38,7 @@ class LocalNetwork:
         if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
             raise ValueError(f"n_threads={n_threads!r} must be a whole number of at least 1")
         self.n_threads = n_threads
+        self.nodes: list[Node] = []
 
     def start(
         self,

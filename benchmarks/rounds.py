@@ -1,0 +1,270 @@
+"""Steps, local work, graphs, penalties: the tables and the figure of docs/rounds.md.
+
+    python -m benchmarks.rounds --out docs/figures [--data DIR]
+
+DIR holds ``beijing-air/beijing12.npz``; without it the Beijing stream is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy import sparse
+from sklearn.datasets import load_digits
+from sklearn.linear_model import ElasticNet
+
+import conche
+from conche import CoCoARegressor, Graph
+
+from .scaling import table
+
+LIMIT = 4000
+Problem = tuple[np.ndarray, np.ndarray]
+
+
+def drawn(n: int, p: int, seed: int, kind: str) -> Problem:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    if kind == "factors":
+        X = rng.standard_normal((n, 3)) @ rng.standard_normal((3, p)) + 0.3 * X
+    elif kind == "common":
+        X = 3 * rng.standard_normal((n, 1)) + X
+    elif kind == "chain":
+        for j in range(1, p):
+            X[:, j] = 0.95 * X[:, j - 1] + np.sqrt(1 - 0.95**2) * X[:, j]
+    return X, X @ rng.standard_normal(p) / np.sqrt(p) + 0.1 * rng.standard_normal(n)
+
+
+def odd_or_even(n: int) -> Problem:
+    digits = load_digits()
+    return digits.data[:n] / 16, digits.target[:n] % 2 * 2.0 - 1
+
+
+def excess(X: np.ndarray, y: np.ndarray, **options: Any) -> np.ndarray:
+    """After every round: how far the loss is above its least, relative to the start."""
+    r = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    model = CoCoARegressor(n_rounds=LIMIT, **options).partial_fit(X, y)
+    losses = np.array([record["loss"] for record in model.history_])
+    return (losses - np.mean(r**2) / 2) / (np.mean(y**2) / 2 - np.mean(r**2) / 2)
+
+
+def first_below(values: np.ndarray, level: float) -> str:
+    good = np.flatnonzero(values <= level)
+    return f"{good[0] + 1:,}" if len(good) else f"> {LIMIT:,}"
+
+
+def steps(data: Path | None) -> None:
+    problems: list[tuple[str, Problem, int, float]] = [
+        ("independent columns", drawn(200, 80, 0, "plain"), 4, 1e-4),
+        ("independent, more nodes", drawn(200, 80, 0, "plain"), 16, 1e-4),
+        ("overparametrised", drawn(60, 160, 3, "plain"), 4, 1e-4),
+        ("three common factors", drawn(200, 80, 5, "factors"), 8, 1e-4),
+        ("one common factor", drawn(200, 80, 6, "common"), 8, 1e-4),
+        ("a chain, 0.95", drawn(200, 80, 7, "chain"), 8, 1e-4),
+        ("digits, odd or even", odd_or_even(300), 4, 1e-4),
+    ]  # fmt: skip
+    if data is not None:
+        from tests.streams import beijing
+
+        for i in (0, 20):
+            task = beijing(data=data)[0][i]
+            problems.append((f"Beijing, month {i + 1}", (task.X, task.y), 12, 1e-2))
+    ways = (dict(), dict(aggregation="adaptive"), dict(acceleration="cg"))
+    rows = [
+        [name, str(K), f"{level:.0e}",
+         *(first_below(excess(*task, n_nodes=K, **way), level) for way in ways)]
+        for name, task, K, level in problems
+    ]  # fmt: skip
+    print(table(["problem", "K", "excess left", "safe", "adaptive", "cg"], rows), "\n")
+
+
+def local_work() -> None:
+    X, y = drawn(400, 160, 10, "chain")
+    rows = []
+    for s in (1, 3, 10, 30, None):
+        values = excess(X, y, n_nodes=4, aggregation="adaptive", local_steps=s)
+        model = CoCoARegressor(n_nodes=4, n_rounds=10, aggregation="adaptive", local_steps=s)
+        accuracy = np.mean([r["accuracy"] for r in model.partial_fit(X, y).history_])
+        needed = first_below(values, 1e-4)
+        work = int(needed.replace(",", "")) * (2 * (s or 0) + 2)
+        done = f"{work:,}" if s else f"{work:,} and a factorisation"
+        rows.append([str(s or "exact"), f"{accuracy:.1g}", needed, done])
+    head = ["local steps", "gradient left on the node", "rounds", "products with a block"]
+    print(table(head, rows), "\n")
+
+
+def graph_distances(task: conche.Task, network: Graph, **options: Any) -> np.ndarray:
+    """Of all weights' predictions from the optimum's, after every round, relative to its size."""
+    best = _optimum(task, options.get("damping", 0.0))
+    found: list[float] = []
+    inner, v = network.propose_each, np.zeros(len(task.y))
+
+    def spied(g: Any) -> Any:
+        nonlocal v
+        answers = inner(g)
+        v = v + sum(p.image[: len(v), 0] for p in answers) / 16
+        found.append(float(np.linalg.norm(v - best) / np.linalg.norm(best)))
+        return answers
+
+    network.propose_each = spied  # type: ignore[method-assign]
+    CoCoARegressor(n_nodes=16, n_rounds=LIMIT, network=network, **options).partial_fit(
+        task.X, task.y
+    )
+    return np.array(found)
+
+
+def _optimum(task: conche.Task, ridge: float) -> np.ndarray:
+    if not ridge:
+        return task.X @ np.linalg.lstsq(task.X, task.y, rcond=None)[0]
+    M = task.X.T @ task.X + ridge * np.eye(task.X.shape[1])
+    return task.X @ np.linalg.solve(M, task.X.T @ task.y)
+
+
+GRAPHS: dict[str, Callable[[], Graph]] = {
+    "complete: plain CoCoA": lambda: Graph("complete"),
+    "regular, 4 neighbours": lambda: Graph("regular"),
+    "grid, 4 x 4": lambda: Graph("grid"),
+    "ring": lambda: Graph("ring"),
+    "ring, 10 % lost": lambda: Graph("ring", lost=0.1),
+    "ring, 50 % lost": lambda: Graph("ring", lost=0.5),
+    "ring, 5 exchanges a round": lambda: Graph("ring", mixing=5),
+}
+
+
+def settled(distances: np.ndarray, level: float = 1e-4) -> int:
+    far = np.flatnonzero(distances > level)
+    return int(far[-1]) + 2 if len(far) else 1
+
+
+def graphs() -> None:
+    task = conche.gaussian_tasks(1, 400, 64, noise_var=0.1)[0]
+    ridge = dict(solver="memory", sketch_size=0, damping=40.0)
+    rows = []
+    for name, make in GRAPHS.items():
+        squares, ridged = (settled(graph_distances(task, make(), **o)) for o in ({}, ridge))
+        network = make()
+        CoCoARegressor(n_nodes=16, network=network).partial_fit(task.X, task.y)
+        vectors = squares * network.message_count()
+        rows.append([name, f"{squares:,}", f"{vectors:,}", f"{ridged:,}"])
+    head = ["graph of 16", "rounds", "vectors sent", "rounds, ridge"]
+    print(table(head, rows), "\n")
+
+
+def elastic() -> None:
+    """scikit-learn to a tolerance, then ours to the gap that it reached."""
+    rng = np.random.default_rng(0)
+    n, p = 2000, 200_000
+    X = sparse.random(n, p, 0.002, random_state=1, format="csc", data_rvs=rng.standard_normal)
+    w = np.zeros(p)
+    w[rng.choice(p, 200, False)] = rng.standard_normal(200)
+    y = X @ w + 0.01 * rng.standard_normal(n)
+    top = np.abs(X.T @ y).max() / n
+    rows = []
+    for share, rho in ((0.1, 0.5), (0.05, 1.0), (0.02, 0.9)):
+        alpha = share * top / rho
+        clock = time.perf_counter()
+        theirs = ElasticNet(
+            alpha=alpha, l1_ratio=rho, fit_intercept=False, tol=1e-5, max_iter=10**5
+        ).fit(X, y)
+        seconds, reached = time.perf_counter() - clock, gap(X, y, theirs.coef_, alpha, rho)
+        row = [f"{share} of the largest, {rho}", f"{seconds:.2f} s", f"{reached:.0e}"]
+        for K in (1, 8):
+            clock = time.perf_counter()
+            model = CoCoARegressor(
+                n_nodes=K, n_rounds=300, solver="sparse", damping=alpha, l1_ratio=rho,
+                aggregation="adaptive", tol=reached / (0.5 * np.mean(y**2)),
+            ).partial_fit(X, y)  # fmt: skip
+            seconds = time.perf_counter() - clock
+            ours = gap(X, y, model.coef_, alpha, rho)
+            row += [f"{seconds:.2f} s", f"{ours:.0e}", str(len(model.history_))]
+        rows.append(row)
+    head = ["alpha, l1_ratio", "scikit-learn", "its gap", "K = 1", "gap", "rounds",
+            "K = 8, one process", "gap", "rounds"]  # fmt: skip
+    print(table(head, rows), "\n")
+
+
+def gap(X: Any, y: np.ndarray, w: np.ndarray, alpha: float, rho: float) -> float:
+    """The duality gap of an elastic net, a sample; for both alike."""
+    n, r = len(y), y - X @ w
+    l1, l2 = n * alpha * rho, n * alpha * (1 - rho)
+    squares = r @ r + l2 * w @ w
+    s = min(1.0, l1 / np.abs(X.T @ r - l2 * w).max(), r @ y / squares)
+    primal = 0.5 * r @ r + l1 * np.abs(w).sum() + 0.5 * l2 * w @ w
+    return float(primal - s * (r @ y) + 0.5 * s**2 * squares) / n
+
+
+def certificates() -> None:
+    task = conche.gaussian_tasks(1, 200, 80, noise_var=0.1)[0]
+    wide = conche.gaussian_tasks(1, 60, 160, noise_var=0.1)[0]
+    cases: list[tuple[str, conche.Task, dict[str, Any]]] = [
+        ("memory, cg", task, dict(solver="memory", damping=10.0, acceleration="cg")),
+        ("memory, safe", task, dict(solver="memory", damping=10.0)),
+        ("exact, overparametrised, adaptive", wide, dict(aggregation="adaptive")),
+        ("exact, n > p, adaptive", task, dict(aggregation="adaptive")),
+    ]
+    rows = []
+    for name, one, options in cases:
+        row = [name]
+        for rounds in (2, 5, 10, 20):
+            model = CoCoARegressor(n_nodes=4, n_rounds=rounds, **options)
+            model.partial_fit(one.X, one.y)
+            ridge = options.get("damping", 0.0)
+            r, w = one.y - one.X @ model.coef_, model.coef_
+            value = 0.5 * r @ r + 0.5 * ridge * w @ w
+            M = one.X.T @ one.X + ridge * np.eye(one.X.shape[1])
+            best = np.linalg.lstsq(M, one.X.T @ one.y, rcond=None)[0]
+            q = one.y - one.X @ best
+            true = (value - 0.5 * q @ q - 0.5 * ridge * best @ best) / len(one.y)
+            row.append(f"{max(true, 0):.0e} <= {model.history_[-1]['bound']:.0e}")
+        rows.append(row)
+    head = ["distance from the optimum, and bound", *(f"{i} rounds" for i in (2, 5, 10, 20))]
+    print(table(head, rows), "\n")
+
+
+def figure(out: Path) -> None:
+    _, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
+    X, y = drawn(200, 80, 6, "common")
+    for name, way in (
+        ("safe: 1/K", {}), ("adaptive", dict(aggregation="adaptive")),
+        ("conjugate gradients", dict(acceleration="cg")),
+    ):  # fmt: skip
+        values = excess(X, y, n_nodes=8, **way)
+        left.loglog(np.arange(1, len(values) + 1), np.maximum(values, 1e-16), label=name)
+    left.set(xlabel="rounds", ylabel="excess loss, relative to the start", ylim=(1e-8, 1.5))
+    left.set_title("8 nodes, one common factor in all columns")
+    task = conche.gaussian_tasks(1, 400, 64, noise_var=0.1)[0]
+    for name, make in GRAPHS.items():
+        values = graph_distances(task, make())
+        right.semilogy(np.arange(1, len(values) + 1), np.maximum(values, 1e-12), label=name)
+    right.set(xlabel="rounds", ylabel="distance of predictions from the optimum's",
+              xlim=(0, 2500), ylim=(1e-6, 1.5))  # fmt: skip
+    right.set_title("16 nodes without a centre")
+    for axes in (left, right):
+        axes.legend(frameon=False, fontsize=8)
+        axes.grid(alpha=0.3)
+    plt.savefig(out / "rounds.png", dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("docs/figures"))
+    parser.add_argument("--data", type=Path)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    steps(given.data)
+    local_work()
+    graphs()
+    elastic()
+    certificates()
+    figure(given.out)
+
+
+if __name__ == "__main__":
+    main()
