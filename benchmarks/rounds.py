@@ -22,24 +22,12 @@ from sklearn.linear_model import ElasticNet
 
 import conche
 from conche import CoCoARegressor, Graph
+from tests.streams import beijing, drawn
 
 from .scaling import table
 
 LIMIT = 4000
 Problem = tuple[np.ndarray, np.ndarray]
-
-
-def drawn(n: int, p: int, seed: int, kind: str) -> Problem:
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    if kind == "factors":
-        X = rng.standard_normal((n, 3)) @ rng.standard_normal((3, p)) + 0.3 * X
-    elif kind == "common":
-        X = 3 * rng.standard_normal((n, 1)) + X
-    elif kind == "chain":
-        for j in range(1, p):
-            X[:, j] = 0.95 * X[:, j - 1] + np.sqrt(1 - 0.95**2) * X[:, j]
-    return X, X @ rng.standard_normal(p) / np.sqrt(p) + 0.1 * rng.standard_normal(n)
 
 
 def odd_or_even(n: int) -> Problem:
@@ -71,8 +59,6 @@ def steps(data: Path | None) -> None:
         ("digits, odd or even", odd_or_even(300), 4, 1e-4),
     ]  # fmt: skip
     if data is not None:
-        from tests.streams import beijing
-
         for i in (0, 20):
             task = beijing(data=data)[0][i]
             problems.append((f"Beijing, month {i + 1}", (task.X, task.y), 12, 1e-2))

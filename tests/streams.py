@@ -69,3 +69,17 @@ def mnist(seed: int = 0, n_features: int = 3000, n_samples: int = 100, n_test: i
             tasks.append(Task(X, 1 - 2.0 * (labels[rows] % 2 == 0), name=f"{even}/{even + 1}"))
         pairs.append(tasks)
     return pairs[0], pairs[1]
+
+
+def drawn(n: int, p: int, seed: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """A task of n samples and p columns: independent, or correlated in one of three ways."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    if kind == "factors":
+        X = rng.standard_normal((n, 3)) @ rng.standard_normal((3, p)) + 0.3 * X
+    elif kind == "common":
+        X = 3 * rng.standard_normal((n, 1)) + X
+    elif kind == "chain":
+        for j in range(1, p):
+            X[:, j] = 0.95 * X[:, j - 1] + np.sqrt(1 - 0.95**2) * X[:, j]
+    return X, X @ rng.standard_normal(p) / np.sqrt(p) + 0.1 * rng.standard_normal(n)

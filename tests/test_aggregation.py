@@ -11,20 +11,7 @@ from sklearn.datasets import load_digits
 import conche
 from conche import CoCoAClassifier, CoCoARegressor
 
-from .streams import beijing
-
-
-def drawn(n, p, seed, kind):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    if kind == "factors":
-        X = rng.standard_normal((n, 3)) @ rng.standard_normal((3, p)) + 0.3 * X
-    elif kind == "common":
-        X = 3 * rng.standard_normal((n, 1)) + X
-    elif kind == "chain":
-        for j in range(1, p):
-            X[:, j] = 0.95 * X[:, j - 1] + np.sqrt(1 - 0.95**2) * X[:, j]
-    return X, X @ rng.standard_normal(p) / np.sqrt(p) + 0.1 * rng.standard_normal(n)
+from .streams import beijing, drawn
 
 
 @cache
