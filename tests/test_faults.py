@@ -105,7 +105,7 @@ def test_nodes_that_hang_at_every_moment_are_replaced(network):
         ("begin", 5, 0),
     )  # fmt: skip
     disturbed = Disturbed(network, signal.SIGSTOP, *hung)
-    network.timeout, before = 1.5, network.failures
+    network.timeout, before = 1.0, network.failures
     try:
         here, there = both(disturbed, solver="memory", acceleration="cg")
     finally:

@@ -32,11 +32,11 @@ def _fail(error: Exception) -> None:
     one speaks only if the first does not, because nothing is wrong there."""
     line = f"conche: {_one_line(error)}"
     rank = launched_rank()
-    if isinstance(error, NodeError):  # all ranks know: they leave when the first has spoken
+    if isinstance(error, NodeError):  # all ranks know: the first speaks, and fails, for all
         if not rank:
             print(line, file=sys.stderr, flush=True)
         wait_for_all()
-        sys.exit(2)
+        sys.exit(0 if rank else 2)
     if rank:
         time.sleep(2)
         line = f"{line} (rank {rank})"

@@ -76,7 +76,7 @@ class MPINetwork:
         self._together(lambda: self._node().prepare(context))
 
     def propose(self, g: Array) -> Proposal:
-        """One buffer: the image, and below it the three scalars of every output, if any."""
+        """One buffer: the image, and below it the scalars of every output, if any."""
         own = self._node().propose(g)
         if own.scalars is None:
             return Proposal(self._sum(own.image), None)
