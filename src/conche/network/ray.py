@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import os
+import socket
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -91,11 +92,12 @@ class RayNetwork:
         if alone:
             ray_local.loopback_only()
         ray = _ray()
-        if alone:
+        if ray.is_initialized():
+            self._check_address(ray.get_runtime_context().gcs_address)
+        elif alone:
             ray_local.start()
-        elif not ray.is_initialized():
+        else:
             ray.init(self.address, log_to_driver=False, logging_level="error")
-        self._check_address(ray)
         if ray.get_runtime_context().get_job_id() != self._job:  # another Ray than last time
             self.workers, self._job = [], ray.get_runtime_context().get_job_id()
         self._later = None
@@ -112,10 +114,19 @@ class RayNetwork:
             self._all("pid", [()] * len(states), wait=START)
         self._clear()
 
-    def _check_address(self, ray: Any) -> None:
-        here = ray.get_runtime_context().gcs_address
-        if self.address not in (None, "auto", "local", here):
-            raise ValueError(f"Ray runs here already, at {here}: not at address={self.address!r}")
+    def _check_address(self, running: str) -> None:
+        """One process has one Ray: another address than its must not be ignored."""
+        if self.address in (None, "auto", "local") or "://" in str(self.address):
+            return
+        host, _, port = str(self.address).rpartition(":")
+        try:
+            asked = f"{socket.gethostbyname(host)}:{port}"
+        except OSError:
+            asked = self.address
+        if running not in (self.address, asked):
+            raise ValueError(
+                f"Ray runs here already, at {running}: not at address={self.address!r}"
+            )
 
     def _clear(self) -> None:
         """Nothing under way."""

@@ -21,12 +21,10 @@ LONGEST = 30  # characters of a folder's name: a socket's whole path must stay w
 
 
 def start() -> None:
-    """Start Ray, unless it runs."""
+    """Start Ray."""
     loopback_only()
     import ray
 
-    if ray.is_initialized():
-        return
     options: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     options["_temp_dir"] = str(_folder())
     ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
