@@ -121,3 +121,38 @@ def test_at_zero_damping_several_nodes_know_no_more_than_the_loss():
     model = conche.CoCoARegressor(n_nodes=2, n_rounds=3).partial_fit(X, y)
     assert model.history_[-1]["loss"] == pytest.approx(0.5 / 3)
     assert model.history_[-1]["bound"] == pytest.approx(0.5 / 3)  # and it is exact: X w = y
+
+
+def test_columns_beyond_the_numbers_precision_are_not_called_fitted():
+    """One node cuts singular values that are rounding next to the largest; the bound knows."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((2, 30))
+    model = conche.CoCoARegressor().partial_fit(np.column_stack([1e16 * a, b]), b)
+    assert model.history_[-1]["loss"] - model.history_[-1]["bound"] <= 1e-12
+    twice = np.column_stack([a, a, b])  # of which a part is cut, too
+    model = conche.CoCoARegressor(n_rounds=2).partial_fit(twice, rng.standard_normal(30))
+    assert model.history_[-1]["bound"] <= model.history_[-1]["loss"]
+
+
+def test_tol_waits_for_a_certificate_where_there_is_one():
+    task = conche.gaussian_tasks(1, 400, 60, noise_var=0.1)[0]
+    model = conche.CoCoARegressor(n_nodes=30, n_rounds=3000, solver="memory", tol=0.05)
+    model.partial_fit(task.X, task.y)
+    assert model.history_[-1]["bound"] <= 0.05 * 0.5 * np.mean(task.y**2)
+    assert 10 < len(model.history_) < 3000
+
+
+@pytest.mark.parametrize("options", [dict(aggregation="adaptive"), dict(acceleration="cg")])
+def test_single_precision_and_labels_that_can_be_told_apart_stay_finite(options):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(2, 12))
+        X = rng.standard_normal((n, 6)).astype(np.float32)
+        y = np.where(np.arange(n) % 2, 1, -1)
+        model = conche.CoCoAClassifier(n_nodes=3, loss="logistic", n_rounds=20, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", conche.NearSquareWarning)
+            for sign in (1, -1):
+                model.partial_fit(sign * X, y)
+        assert np.all(np.isfinite(model.coef_))
+        assert all(np.isfinite(r["bound"]) and r["bound"] >= 0 for r in model.history_)

@@ -10,6 +10,7 @@ import pytest
 import conche
 from conche import CoCoARegressor, Graph
 from conche.network.graph import edges, metropolis
+from conche.training import resumed, train
 
 
 def close_from(losses_of, reference, accuracy=1e-4):
@@ -61,10 +62,10 @@ def test_every_graph_comes_to_the_same_solution_whatever_is_lost(kind, lost):
     network = Graph(kind, lost=lost)
     model = CoCoARegressor(n_nodes=10, n_rounds=3000, network=network)
     model.partial_fit(task.X, task.y)
-    assert model.coef_ == pytest.approx(whole.coef_, abs=1e-5)
-    assert network.predictions.shape == (10, 60, 1) and network.disagreement <= 1e-5
+    assert model.coef_ == pytest.approx(whole.coef_, abs=1e-4)
+    assert network.predictions.shape == (10, 60, 1) and network.disagreement <= 1e-4
     own = np.tile(task.X @ whole.coef_, (10, 1))
-    assert network.predictions[:, :, 0] == pytest.approx(own, abs=1e-5)
+    assert network.predictions[:, :, 0] == pytest.approx(own, abs=1e-4)
     # columns that can fit any target do, though not with the same weights on every graph
     wide = conche.gaussian_tasks(1, 20, 60, noise_var=0.1)[0]
     fits = CoCoARegressor(n_nodes=10, n_rounds=1000, network=Graph(kind, lost=lost))
@@ -72,6 +73,16 @@ def test_every_graph_comes_to_the_same_solution_whatever_is_lost(kind, lost):
     early = CoCoARegressor(n_nodes=10, n_rounds=3, network=Graph(kind, lost=lost))
     early.partial_fit(task.X, task.y)
     assert early.history_[-1]["disagreement"] > 1e-2
+
+
+@pytest.mark.parametrize("kind", ["ring", "grid"])
+@pytest.mark.parametrize("lost", [0.85, 0.95])
+def test_nothing_diverges_when_nearly_all_is_lost(kind, lost):
+    for K in (4, 8):
+        task = conche.gaussian_tasks(1, 60, 2 * K, noise_var=0.1)[0]
+        model = CoCoARegressor(n_nodes=K, n_rounds=1000, network=Graph(kind, lost=lost))
+        losses = [r["loss"] for r in model.partial_fit(task.X, task.y).history_]
+        assert max(losses) <= 1.001 * losses[0] and losses[-1] < 0.8 * losses[0]
 
 
 @pytest.mark.parametrize("shape", [(40, 160), (400, 64)])
@@ -120,6 +131,27 @@ def test_streams_saving_and_bytes(tmp_path):
     assert np.array_equal(model.coef_, again.coef_)
 
 
+def test_single_precision_stays_single():
+    task = conche.gaussian_tasks(1, 30, 12, noise_var=0.1)[0]
+    for options in (dict(), dict(local_steps=2), dict(solver="memory")):
+        model = CoCoARegressor(n_nodes=4, n_rounds=3, network=Graph("ring", lost=0.2), **options)
+        model.partial_fit(task.X.astype(np.float32), task.y.astype(np.float32))
+        assert model.coef_.dtype == np.float32
+
+
+def test_another_graph_is_not_resumed(tmp_path):
+    from .test_training import write
+
+    write(tmp_path / "s", conche.gaussian_tasks(2, 30, 8, n_shared=6, noise_var=0.1))
+    stream = conche.FileStream(tmp_path / "s", target="y")
+    model = CoCoARegressor(n_nodes=4, network=Graph("ring"))
+    train(model, stream, checkpoint=tmp_path)
+    assert resumed(CoCoARegressor(n_nodes=4, network=Graph("ring")), tmp_path, stream).n_tasks_seen_
+    for other in (Graph("grid"), Graph("ring", lost=0.1), "local"):
+        with pytest.raises(ValueError, match="was begun with Graph"):
+            resumed(CoCoARegressor(n_nodes=4, network=other), tmp_path, stream)
+
+
 def test_edges_and_weights():
     assert edges("ring", 4) == [(0, 1), (0, 3), (1, 2), (2, 3)]
     assert edges("ring", 2) == [(0, 1)] and edges("ring", 1) == []
@@ -141,8 +173,13 @@ def test_edges_and_weights():
     [
         (lambda: Graph("star"), "kind='star' must be one of"),
         (lambda: Graph([1, 2]), "or a networkx graph"),
-        (lambda: Graph(lost=1.0), "lost=1.0 must be at least 0 and below 1"),
-        (lambda: Graph(mixing=0), "mixing=0 must be at least 1"),
+        (lambda: Graph(lost=1.0), "lost=1.0 must be a number of at least 0 and below 1"),
+        (lambda: Graph(lost="a"), "lost='a' must be a number"),
+        (lambda: Graph(mixing=0), "mixing=0 must be a whole number of at least 1"),
+        (lambda: Graph(mixing=1.5), "mixing=1.5 must be a whole number"),
+        (lambda: Graph(seed=-1), "seed=-1 must be a whole number of at least 0"),
+        (lambda: edges(SimpleNamespace(nodes=[1], edges=[(1, 5)]), 1), "between unknown vertices"),
+        (lambda: CoCoARegressor(network=Graph).fit(X, y), "must be 'local', 'mpi', 'ray', a Graph"),
         (lambda: edges("regular", 5, degree=3), "no regular graph of degree 3 on 5 nodes"),
         (lambda: edges(SimpleNamespace(nodes=[1, 2], edges=[]), 2), "does not connect all 2"),
         (lambda: edges(SimpleNamespace(nodes=[1], edges=[]), 2), "has 1 vertices, the network 2"),

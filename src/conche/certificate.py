@@ -19,39 +19,39 @@ from .rounds import Objective, Progress, Scalars, _dot
 from .solvers.base import Array, Context, Solver
 
 
+def certifies(solver: Solver, objective: Objective, context: Context, said: Scalars) -> bool:
+    """Whether more can be known than that no loss is negative."""
+    squared = objective.loss.name == "squared"
+    if "excess" in said:
+        return squared or not context.intercept
+    return "slack" in said or (solver.projects and context.n_nodes == 1 and squared)
+
+
 def lower_bound(
-    solver: Solver, objective: Objective, context: Context, now: Progress, Az: Array, said: Scalars
+    objective: Objective, context: Context, now: Progress, loss: Array, Az: Array, said: Scalars
 ) -> Array:
-    """Of the task's optimum, per output, from a proposal that was made at ``now``."""
-    loss = objective.value(now.v)
-    found = np.zeros_like(loss)
+    """Of the task's optimum, per output, from a proposal that was made at ``now``, where the
+    objective without its penalty is ``loss``."""
     if "slack" in said:  # a quadratic penalty P: at s = 1 the gap is r.P^-1 r / 2, r = A^T g - P d
         found = loss + now.penalty - 0.5 * said["slack"]
     elif "excess" in said:
-        found = _sparse(objective, now, said)
-    elif solver.projects and context.n_nodes == 1 and objective.loss.name == "squared":
-        # one node has all columns: what it proposes is the residual's projection on them
-        found = loss - 0.5 * _dot(now.g, Az)
+        found = _sparse(objective, context, now, said)
+    else:  # one node has all columns: what it proposes is the residual's projection on them
+        found = loss - 0.5 * (_dot(now.g, Az) + said.get("cut", 0.0))
     return np.maximum(found, 0.0)
 
 
-def _sparse(objective: Objective, now: Progress, said: Scalars) -> Array:
+def _sparse(objective: Objective, context: Context, now: Progress, said: Scalars) -> Array:
     """L1 weight l, L2 weight m: s g is dual feasible once |x_j.g - m w_j| s <= l for every column.
 
     Every node says by how much its worst column exceeds l (relative to l); their sum is no less
-    than the worst of all. Squares are an L2 penalty's as if it were rows of the data.
+    than the worst of all. Squares are an L2 penalty's as if it were rows of the data. An intercept
+    asks for g.1 = 0: here as on the nodes, g without its mean is what is meant.
     """
     most = 1 / (1 + said["excess"])
-    g, y = now.g, objective.y
-    if objective.loss.name != "squared" and np.any(said["free"] > 0):
-        return np.zeros(g.shape[1])  # an intercept may be anywhere
+    g = now.g - now.g.mean(axis=0) if context.intercept else now.g
     if objective.loss.name == "squared":
-        # an intercept b would have g.1 = 0; as it is, that costs |b| |g.1|, and b is bounded by
-        # what the present value F leaves to the optimum: |y| + |residual| + |A w|, |w|_1 <= F / l
-        F = objective.value(now.v) + said["now"]
-        far = np.sqrt(_dot(y, y)) + np.sqrt(2 * F) + said["reach"] * F
-        astray = said["free"] * far / np.sqrt(len(y))
-        gy, squares = _dot(g, y) - astray, _dot(g, g) + said["ridge"]
+        gy, squares = _dot(g, objective.y), _dot(g, g) + said["ridge"]
         s = np.clip(np.divide(gy, squares, out=np.zeros_like(gy), where=squares > 0), 0, most)
         return np.asarray(s * gy - 0.5 * s**2 * squares)
     # the logistic loss: minus its conjugate at -s g is the entropy of s |g|

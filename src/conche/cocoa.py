@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
 
-from .certificate import lower_bound
+from .certificate import certifies, lower_bound
 from .losses import Loss
 from .network.base import Estimate, Network
 from .node import Proposal
@@ -63,12 +63,11 @@ class Rule(NamedTuple):
     aggregation: str = "safe"
     tol: float | None = None
 
-    def reached(self, bound: Array, first: Array, floor: Array, moved: float) -> bool:
-        """Whether the certificate says so; or, as long as it knows nothing, the last movement."""
+    def reached(self, bound: Array, first: Array, sure: bool, moved: float) -> bool:
+        """Whether the certificate says so; or, where there can be none, the last movement."""
         if self.tol is None:
             return False
-        certain = bool(np.all(bound <= self.tol * first))
-        return certain or (not np.any(floor > 0) and moved <= self.tol)
+        return bool(np.all(bound <= self.tol * first)) or (not sure and moved <= self.tol)
 
     def advance(self, solver: Solver, n_nodes: int) -> Round:
         if solver.sparse:
@@ -93,8 +92,8 @@ def learn(
     The nodes keep their old state until ``network.commit()``. Conjugate-gradient and adaptive
     rounds end by themselves when the residual is down to rounding. ``tol`` ends any rounds once
     the certificate is no more than ``tol`` times the objective that the task began with; where
-    rounds can certify nothing (several nodes, no penalty), also once a round moves the predictions
-    by no more than ``tol`` times the residual that the task began with.
+    rounds can certify nothing (several nodes, no penalty), also once what the nodes propose would
+    move the predictions by no more than ``tol`` times the residual that the task began with.
     ``shown`` says, from the predictions before the task is learnt, which outputs the history is
     about.
     """
@@ -106,7 +105,8 @@ def learn(
         v = np.concatenate([v, np.zeros((context.sketch_rows, v.shape[1]), v.dtype)])
     now = Progress(v, objective.descent(v))
     advance = rule.advance(solver, context.n_nodes)
-    started, first = float(np.linalg.norm(now.g)), objective.value(v)
+    value = first = objective.value(v)
+    started = float(np.linalg.norm(now.g))
     floor = np.zeros(v.shape[1])  # the best lower bound of the optimum
     history: list[RoundRecord] = []
     for i in range(rule.n_rounds):
@@ -116,18 +116,25 @@ def learn(
         if "now" in said:  # the penalty of the weights as they are
             now = replace(now, penalty=said["now"])
             first = first if i else first + said["now"]
-        floor = np.maximum(
-            floor, lower_bound(solver, objective, context, now, proposal.image, said)
-        )
+        sure = certifies(solver, objective, context, said)
+        if sure:
+            found = lower_bound(objective, context, now, value, proposal.image, said)
+            floor = np.maximum(floor, found)
         after = advance(objective, now, proposal.image, said)
         network.accept(after.step, after.momentum)
-        moved = float(np.linalg.norm(after.v - now.v))
-        now = after
-        bound = above(floor, objective.value(now.v) + now.penalty)
+        moved = 0.0
+        if rule.tol is not None and not sure and started:
+            # a safe step says nothing: what the nodes together propose does
+            scale = context.n_nodes if after.step is None else 1
+            moved = scale * float(np.linalg.norm(after.v - now.v)) / started
+        now, value = after, objective.value(after.v)
+        bound = above(floor, value + now.penalty)
         seconds = time.perf_counter() - clock
         sent = sizes(context.n_nodes, now, proposal)
-        history.append(record(objective, now, outputs, context.task, i, bound, said, sent, seconds))
-        if now.finished or rule.reached(bound, first, floor, moved / started if started else 0.0):
+        history.append(
+            record(objective, now, outputs, context.task, i, value, bound, said, sent, seconds)
+        )
+        if now.finished or rule.reached(bound, first, sure, moved):
             break
     ended = network.end(past_curvature(objective, now.v))
     return Outcome(history, context, ended, opening, now.v[: len(y)])
@@ -151,7 +158,7 @@ def named(solver: Solver, proposal: Proposal) -> Scalars:
 def above(floor: Array, value: Array) -> Array:
     """The certificate; never negative, whatever rounding does to two numbers that are equal."""
     rounding = 8 * float(np.finfo(np.float64).eps)
-    return np.asarray(np.maximum(value - floor, 0.0) + rounding * value)
+    return np.asarray(np.maximum(value - floor, 0.0) + rounding * np.abs(value))
 
 
 def sizes(n_nodes: int, now: Progress, proposal: Proposal) -> int:
@@ -166,6 +173,7 @@ def record(
     shown: slice,
     task: int,
     i: int,
+    value: Array,
     bound: Array,
     said: Scalars,
     sent: int,
@@ -174,11 +182,13 @@ def record(
 ) -> RoundRecord:
     n = objective.n
     residual = float(np.sqrt(np.mean(np.square(now.g[:n, shown], dtype=np.float64))))
-    if not np.isfinite(residual):
+    if not np.isfinite(residual) or not np.isfinite(np.sum(now.v)):
         raise DivergenceError(
             f"task {task + 1}: the estimate overflowed in round {i + 1}; scale features "
             f"and targets to about one; solver='damped' and 'memory' are steadier than 'exact'"
         )
+    if len(now.v) > n:  # without the sketch's rows
+        value = objective.loss.value(now.v[:n], objective.y)
     left = 0.0
     if "left" in said:
         left = float(np.sqrt(np.sum(said["left"]) / max(np.sum(said["asked"]), 1e-300)))
@@ -186,7 +196,7 @@ def record(
         task=task + 1,
         round=i + 1,
         residual=residual,
-        loss=float(np.sum(objective.loss.value(now.v[:n, shown], objective.y[:, shown])) / n),
+        loss=float(np.sum(value[shown]) / n),
         bound=float(np.sum(bound[shown]) / n),
         bytes=sent,
         seconds=seconds,

@@ -57,11 +57,14 @@ def gossip(
         moved = float(np.linalg.norm(after.v - now.v))
         now = after
         # nodes were asked at points of their own: only that no loss is negative is sure
-        bound = above(np.zeros(now.v.shape[1]), objective.value(now.v) + now.penalty)
+        value = objective.value(now.v)
+        bound = above(np.zeros_like(value), value + now.penalty)
         sent = network.message_count() * now.g.nbytes
         seconds = time.perf_counter() - clock
         history.append(
-            record(objective, now, outputs, context.task, i, bound, said, sent, seconds, apart)
+            record(
+                objective, now, outputs, context.task, i, value, bound, said, sent, seconds, apart
+            )
         )
         still = rule.tol is not None and moved <= rule.tol * started
         if rule.tol is not None and still and apart * np.sqrt(now.v.size) <= rule.tol * started:

@@ -106,7 +106,7 @@ class Node:
     def prepare(self, context: Context) -> None:
         """Factorise the block, once for the whole task."""
         work = self._open()
-        work.context = context
+        work.context = context = replace(context, holds_intercept=self.intercept)
         work.sub = self.solver.prepare(work.block, work.state.memory, context)
         work.sub.start(work.state.weights)
         shape = (work.sub.size, self.state.weights.shape[1])

@@ -222,7 +222,8 @@ def _line_search(objective: Objective, v: Array, Aq: Array, qPq: Array, dPq: Arr
         return newton(a)
     best = value(a)
     # where all samples are far from the boundary the curvature vanishes, and Newton's step explodes
-    longest = FARTHEST / np.maximum(np.abs(Aq).max(axis=0, initial=0.0), 1e-300)
+    least = 1e3 * FARTHEST / float(np.finfo(Aq.dtype).max)  # no step is beyond the numbers
+    longest = FARTHEST / np.maximum(np.abs(Aq).max(axis=0, initial=0.0), least)
     for _ in range(25):
         move = np.clip(newton(a), -longest, longest)
         for _ in range(30):

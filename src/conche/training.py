@@ -14,7 +14,7 @@ from .estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, Conch
 from .estimators.settings import SOLVERS, check_parameters
 from .losses import get_loss
 from .metrics import ErrorMatrix
-from .network.graph import KINDS
+from .network.graph import KINDS, Graph
 from .offline import offline_solution
 from .partition import Partition
 from .preparation import Preparation
@@ -61,6 +61,9 @@ def resumed(model: Any, folder: Path, stream: FileStream, classes: list[Any] | N
         )
     if classes is not None and sorted(classes) != old.classes_.tolist():
         raise ValueError(f"{file}: was begun with the classes {old.classes_.tolist()}")
+    if old.stream_.get("graph") != _graph(model):
+        was, now = (graph or "a centre" for graph in (old.stream_.get("graph"), _graph(model)))
+        raise ValueError(f"{file}: was begun with {was}, not {now}")
     learnt, names = old.stream_["tasks"], stream.names
     for i, name in enumerate(learnt):
         if i >= len(names) or names[i] != name:
@@ -98,11 +101,17 @@ def train(
         _keep_path(model)
         model.stream_ = {
             "target": stream.target, "columns": stream.columns, "tasks": stream.names[: i + 1],
+            "graph": _graph(model),
         }  # fmt: skip
         if checkpoint is not None:
             save(model, checkpoint / CHECKPOINT, timings=False)
         report(str(task.name), dict(model.tasks_[-1]))
     return model
+
+
+def _graph(model: Any) -> str | None:
+    """Which graph the nodes talk on; with a centre it does not matter where they are."""
+    return repr(model.network) if isinstance(model.network, Graph) else None
 
 
 def check_settings(model: Any, stream: FileStream) -> None:

@@ -172,6 +172,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             smoothness=loss.smoothness,
             damping=self._agreed,
             sigma=len(self.partition_) if self.aggregation == "safe" else 1.0,
+            intercept=bool(self.fit_intercept),
         )
         targets = np.asarray(Y, dtype=self._weights_dtype)
         if len(self._scores) > 1:  # one group of outputs for every strength of the damping
@@ -259,7 +260,7 @@ class Stream(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             from ..network.ray import RayNetwork
 
             self._nodes = RayNetwork()
-        elif not hasattr(self.network, "propose"):
+        elif not hasattr(self.network, "propose") or isinstance(self.network, type):
             names = "'local', 'mpi', 'ray', a Graph"
             raise ValueError(f"network={self.network!r} must be {names} or a Network object")
         else:

@@ -42,8 +42,8 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     acceleration : None for plain rounds, ``"cg"`` for conjugate gradients on the same messages.
     tol : end a task's rounds once the certificate (``bound`` in ``history_``) is at most ``tol``
         times the objective that the task began with; where rounds can certify nothing (several
-        nodes and no penalty), also once one moves the predictions by at most ``tol`` times the
-        residual that the task began with.
+        nodes and no penalty), also once what the nodes propose would move the predictions by at
+        most ``tol`` times the residual that the task began with.
     network : ``"local"``, ``"mpi"`` (a node a rank), ``"ray"`` (a node an actor), a `conche.Graph`
         (nodes that talk to neighbours alone), or a `conche.network.Network`.
     fit_intercept : add a constant column to the first node. Off by default, as in the paper.

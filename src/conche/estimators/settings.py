@@ -100,7 +100,7 @@ def _check_sparse(model: Any) -> None:
     if named and model.damping is None:
         raise ValueError("solver='sparse' needs damping: scikit-learn's alpha, a number above 0")
     if named:
-        check("damping", model.damping, Real, low=np.finfo(float).tiny)
+        check("damping", model.damping, Real, low=1e-100, high=1e100)
         check("l1_ratio", model.l1_ratio, Real, low=1e-6, high=1)
     if named or getattr(model.solver, "sparse", False):
         if model.acceleration is not None:

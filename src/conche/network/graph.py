@@ -10,6 +10,7 @@ next that arrives.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from ..solvers.base import Array, Solver
 from .local import LocalNetwork, _total
 
 KINDS = ("complete", "ring", "grid", "regular")
+UNHEARD = 3  # additions to what has flowed over an edge before the other end must have heard
 Edge = tuple[int, int]
 
 
@@ -40,14 +42,20 @@ class Graph(LocalNetwork):
         super().__init__(n_threads=1)
         if isinstance(kind, str) and kind not in KINDS:
             raise ValueError(f"kind={kind!r} must be one of {KINDS} or a networkx graph")
-        if not isinstance(kind, str) and not hasattr(kind, "edges"):
+        if not isinstance(kind, str) and not (hasattr(kind, "edges") and hasattr(kind, "nodes")):
             raise ValueError(f"kind={kind!r} must be one of {KINDS} or a networkx graph")
-        if not 0 <= lost < 1:
-            raise ValueError(f"lost={lost!r} must be at least 0 and below 1")
-        if mixing < 1:
-            raise ValueError(f"mixing={mixing!r} must be at least 1")
+        if not isinstance(lost, int | float) or not 0 <= lost < 1:
+            raise ValueError(f"lost={lost!r} must be a number of at least 0 and below 1")
+        for name, value, least in (("mixing", mixing, 1), ("degree", degree, 2), ("seed", seed, 0)):
+            if not isinstance(value, Integral) or value < least:
+                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
         self.kind, self.lost, self.mixing = kind, float(lost), int(mixing)
-        self.degree, self.seed = degree, seed
+        self.degree, self.seed = int(degree), int(seed)
+
+    def __repr__(self) -> str:
+        kind = self.kind if isinstance(self.kind, str) else f"{len(self.kind.nodes)} vertices"
+        more = f"lost={self.lost}, mixing={self.mixing}, degree={self.degree}, seed={self.seed}"
+        return f"Graph({kind!r}, {more})"
 
     def start(
         self,
@@ -66,7 +74,7 @@ class Graph(LocalNetwork):
         blocks = self.partition.split(X)
         openings = self._each(lambda k, node: node.begin(blocks[k]))
         self.own = [opening.predictions for opening in openings]
-        self._flows: dict[Edge, tuple[Array, Array]] = {}
+        self._flows: dict[Edge, tuple[Array, Array, int]] = {}
         self._rng = np.random.default_rng([self.seed, 1])
         return Opening(_total(self.own), _total([opening.report for opening in openings]))
 
@@ -77,20 +85,25 @@ class Graph(LocalNetwork):
     def exchange(self, V: Array, own: Array) -> Array:
         """The nodes' estimates after ``mixing`` exchanges; ``own`` is what each puts in itself."""
         for _ in range(self.mixing):
-            V = self._lossy(V, own) if self.lost else np.tensordot(self.weights, V, axes=1)
+            W = self.weights.astype(V.dtype)
+            V = self._lossy(V, own, W) if self.lost else np.tensordot(W, V, axes=1)
         return V
 
-    def _lossy(self, V: Array, own: Array) -> Array:
+    def _lossy(self, V: Array, own: Array, W: Array) -> Array:
         """Of an edge (i, j), i keeps the total that has flowed from i to j, and j the last total
-        that it has heard of; j tells i its estimate, i answers with the new total."""
+        that it has heard of; j tells i its estimate and which total that was, i answers with the
+        new one. What j has not heard of may grow a few times and no more: it arrives at once."""
         heard = self._rng.random((len(self.edges), 2)) >= self.lost
+        nothing = np.zeros_like(V[0])
         for (i, j), (up, down) in zip(self.edges, heard, strict=True):
-            sent, known = self._flows.get((i, j), (np.zeros_like(V[0]), np.zeros_like(V[0])))
-            if up:
-                sent = sent + self.weights[i, j] * (V[i] - V[j])
-            self._flows[i, j] = (sent, sent if up and down else known)
+            sent, known, unheard = self._flows.get((i, j), (nothing, nothing, 0))
+            if up and unheard < UNHEARD:
+                sent, unheard = sent + W[i, j] * (V[i] - V[j]), unheard + 1
+            if up and down:
+                known, unheard = sent, 0
+            self._flows[i, j] = (sent, known, unheard)
         mixed = own.copy()
-        for (i, j), (sent, known) in self._flows.items():
+        for (i, j), (sent, known, _) in self._flows.items():
             mixed[i] -= sent
             mixed[j] += known
         return mixed
@@ -123,6 +136,9 @@ def _given(graph: Any, K: int) -> set[Edge]:
     place = {vertex: k for k, vertex in enumerate(graph.nodes)}
     if len(place) != K:
         raise ValueError(f"the graph has {len(place)} vertices, the network {K} nodes")
+    for a, b, *_ in graph.edges:
+        if a not in place or b not in place:
+            raise ValueError(f"the graph has an edge ({a!r}, {b!r}) between unknown vertices")
     pairs = [sorted((place[a], place[b])) for a, b, *_ in graph.edges]
     return {(i, j) for i, j in pairs if i != j}
 

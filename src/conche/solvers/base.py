@@ -42,6 +42,8 @@ class Context:
     sketch_rows: int = 0  # rows that the sketch of the past adds below the task's
     strength: float = 1.0  # of the damping, where several are tried
     sigma: float = 1.0  # sigma' of CoCoA: how far nodes allow for the others' moves
+    intercept: bool = False  # whether some node has the constant column
+    holds_intercept: bool = False  # whether this one has: its last
 
 
 class Subproblem(ABC):

@@ -30,7 +30,7 @@ from .base import Array, Block, Subproblem, by_columns, gram
 SPARSE_GRAM_SIDE = 2000
 
 
-def factorise(block: Block, ridge: float = 0.0, scale: float = 1.0) -> Subproblem:
+def factorise(block: Block, ridge: float = 0.0, scale: float = 1.0) -> Factored:
     """The cheapest factorisation of the block that is accurate."""
     n, p = block.shape
     is_sparse = sparse.issparse(block)
@@ -74,7 +74,18 @@ class Cholesky:
         return np.asarray(x)
 
 
-class Tall(Subproblem):
+class Factored(Subproblem):
+    """What is beyond the numbers' precision is cut; one node alone says how much of g that is."""
+
+    tells = False
+
+    def scalars(self, z: Array, q: Array, d: Array) -> Array | None:
+        return np.atleast_2d(self.cut) if self.tells else None
+
+    cut: Array
+
+
+class Tall(Factored):
     """n >= p_k: normal equations, coordinates are the block's weights."""
 
     def __init__(self, block: Block, factor: Cholesky, scale: float):
@@ -91,7 +102,7 @@ class Tall(Subproblem):
         return d
 
 
-class Wide(Subproblem):
+class Wide(Factored):
     """p_k > n: A^T (A A^T + ridge)^-1 g, coordinates are the samples. A round costs O(n^2)."""
 
     def __init__(self, block: Block, G: Array, factor: Cholesky, scale: float):
@@ -108,7 +119,7 @@ class Wide(Subproblem):
         return np.asarray(self.block.T @ d)
 
 
-class Spectral(Subproblem):
+class Spectral(Factored):
     """Rank-revealing: A = U S V^T with the small singular values cut; coordinates V^T w."""
 
     def __init__(self, block: Array, ridge: float, scale: float):
@@ -116,10 +127,13 @@ class Spectral(Subproblem):
         cut = max(block.shape) * np.finfo(s.dtype).eps * s.max(initial=0.0)
         rank = int(np.sum(s > cut))
         self.U, self.s, self.Vt = U[:, :rank], s[:rank, None], Vt[:rank]
+        self.rest = U[:, rank:][:, s[rank:] > 0]
         self.filter = scale / (self.s + ridge / self.s)  # s / (s^2 + ridge), without squaring s
         self.size = rank
 
     def solve(self, g: Array, d: Array) -> Array:
+        if self.tells:
+            self.cut = np.sum((self.rest.T @ g) ** 2, axis=0)
         return np.asarray(self.filter * (self.U.T @ g))
 
     def image(self, z: Array) -> Array:
@@ -129,7 +143,7 @@ class Spectral(Subproblem):
         return np.asarray(self.Vt.T @ d)
 
 
-class Iterative(Subproblem):
+class Iterative(Factored):
     """Sparse blocks: LSMR to (nearly) machine precision; coordinates are the block's weights."""
 
     def __init__(self, block: Block, ridge: float, scale: float):
@@ -137,6 +151,8 @@ class Iterative(Subproblem):
         self.size = block.shape[1]
 
     def solve(self, g: Array, d: Array) -> Array:
+        if self.tells:
+            self.cut = np.sum(g**2, axis=0)  # it may have stopped anywhere
         columns = [self._solve_one(g[:, j]) for j in range(g.shape[1])]
         return self.scale * np.column_stack(columns).astype(g.dtype, copy=False)
 

@@ -7,8 +7,8 @@ The task's problem is scikit-learn's, times its number of samples n,
 and a node's own is an elastic net again: with the others' moves allowed for by sigma', the target
 is A_k w_k + g / c, c = sigma' / tau. scikit-learn's coordinate descent solves it on the columns
 that matter, those with a weight and those that break the optimality conditions most; the rest is
-looked at once a sweep. Weights are warm-started over rounds and over tasks. Constant columns, such
-as an intercept's, are not penalised.
+looked at once a sweep. Weights are warm-started over rounds and over tasks. The intercept is not
+penalised.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FEWEST = 64  # columns of a working set that grows
 class Sparse(Solver):
     """``solver="sparse"``: ``alpha`` and ``l1_ratio`` as in scikit-learn's ``ElasticNet``."""
 
-    scalars = ("now", "after", "excess", "ridge", "free", "reach")
+    scalars = ("now", "after", "excess", "ridge")
     sparse = True
 
     alpha: float
@@ -43,31 +43,39 @@ class Sparse(Solver):
         strength = context.n_samples * self.alpha
         curvature = context.sigma / context.smoothness
         l1, l2 = strength * self.l1_ratio, strength * (1 - self.l1_ratio)
-        return Net(block, l1, l2, curvature, self.sweeps, self.passes)
+        return Net(block, l1, l2, curvature, self.sweeps, self.passes, context)
 
 
 class Net(Subproblem):
     """Coordinates are the block's weights; one output after the other."""
 
     def __init__(
-        self, block: Block, l1: float, l2: float, curvature: float, sweeps: int, passes: int
+        self,
+        block: Block,
+        l1: float,
+        l2: float,
+        curvature: float,
+        sweeps: int,
+        passes: int,
+        context: Context,
     ):
-        self.block = block.tocsc() if sparse.issparse(block) else np.asfortranarray(block)
+        self.block = _small_indices(block) if sparse.issparse(block) else np.asfortranarray(block)
         self.l1, self.l2, self.curvature = l1, l2, curvature
         self.sweeps, self.passes = sweeps, passes
         self.size = block.shape[1]
-        self.free, longest = _free_columns(self.block)
-        self.penalised = ~np.isin(np.arange(self.size), self.free)[:, None]
-        self.reach = longest / l1
+        self.centred, self.free = context.intercept, context.holds_intercept
+        self.penalised = np.ones((self.size, 1), dtype=bool)
+        self.penalised[-1] = not self.free
 
     def start(self, weights: Array) -> None:
         self.weights = weights
 
     def solve(self, g: Array, d: Array) -> Array:
         u = self.weights + d
-        pull = self._pull(g, u)
+        pull = self._pull(g - g.mean(axis=0) if self.centred else g, u)
         self.excess = np.maximum(np.abs(pull).max(axis=0, initial=0.0) / self.l1 - 1, 0.0)
-        self.drift = np.abs(g.sum(axis=0)) * (len(self.free) > 0)  # a free constant wants it zero
+        if self.centred:
+            pull = self._pull(g, u)
         outputs = [self._one(g[:, j], u[:, j], pull[:, j]) for j in range(g.shape[1])]
         return np.column_stack(outputs) - u
 
@@ -78,37 +86,28 @@ class Net(Subproblem):
         target = there + g / c
         room = np.float64(1e-12) * self.l1
         for _ in range(self.sweeps):
-            there += self._shift(target - there, u)
             kept = np.flatnonzero((u != 0) & self.penalised[:, 0])
             over = np.abs(pull) - self.l1
             over[kept] = 0.0
             worst = np.argpartition(-over, min(max(FEWEST, len(kept)), len(over)) - 1)
             new = worst[: max(FEWEST, len(kept))]
             chosen = np.union1d(kept, new[over[new] > room])
-            if not len(chosen):
+            if not len(chosen) and not self.free:
                 break
-            rest = there - np.asarray(self.block[:, chosen] @ u[chosen])
-            u[chosen] = self._descend(chosen, target - rest, u[chosen])
+            if len(chosen):
+                u[chosen] = self._descend(chosen, target, u[chosen])
+            if self.free:
+                u[-1] = 0.0
+                u[-1] = np.mean(target - self._times(u))
             there = self._times(u)
             pull = self._pull(c * (target - there)[:, None], u[:, None])[:, 0]
-            if np.max(np.abs(pull[u == 0]), initial=0.0) <= self.l1 * (1 + 1e-9) and not len(
-                self.free
-            ):
+            if np.max(np.abs(pull[u == 0]), initial=0.0) <= self.l1 * (1 + 1e-9):
                 break
         return u if np.all(np.isfinite(u)) else start
 
     def _pull(self, g: Array, u: Array) -> Array:
         """What the loss and the L2 part want of every penalised weight."""
         return self.penalised * (np.asarray(self.block.T @ g) - self.l2 * u)
-
-    def _shift(self, left: Array, u: Array) -> Array | float:
-        """Move the free constant, if there is one, to where it is best; its effect."""
-        if not len(self.free):
-            return 0.0
-        column = np.ravel(as_dense(self.block[:, self.free[:1]]))
-        move = left.mean() / column[0]
-        u[self.free[0]] += move
-        return move * column
 
     def _times(self, u: Array) -> Array:
         kept = np.flatnonzero(u)
@@ -117,10 +116,15 @@ class Net(Subproblem):
     def _descend(self, chosen: Array, target: Array, u: Array) -> Array:
         """Coordinate descent on some columns; scikit-learn divides by n and by our curvature."""
         n, total = len(target), self.l1 + self.l2
+        columns = self.block[:, chosen]
+        if self.free:  # its best value follows the others: what is centred need not ask for it
+            columns = as_dense(columns)
+            columns = np.asfortranarray(columns - columns.mean(axis=0))
+            target = target - target.mean()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it may stop before it is exact is the idea
             _, weights, _ = enet_path(
-                self.block[:, chosen],
+                columns,
                 target,
                 l1_ratio=self.l1 / total,
                 alphas=[total / (n * self.curvature)],
@@ -132,13 +136,10 @@ class Net(Subproblem):
         return np.asarray(weights[:, 0])
 
     def scalars(self, z: Array, q: Array, d: Array) -> Array:
-        """The penalty now and after the proposal; the worst column; what L2 counts in the dual;
-        what a free constant still wants, and the longest column, for bounding it."""
+        """The penalty now and after the proposal; the worst column; what L2 counts in the dual."""
         u = self.weights + d
         squares = self.l2 * np.sum((self.penalised * u) ** 2, axis=0)
-        reach = np.full_like(squares, self.reach)
-        both = [self._penalty(u), self._penalty(u + z)]
-        return np.array([*both, self.excess, squares, self.drift, reach])
+        return np.array([self._penalty(u), self._penalty(u + z), self.excess, squares])
 
     def _penalty(self, u: Array) -> Array:
         u = self.penalised * u
@@ -152,12 +153,10 @@ class Net(Subproblem):
         return d
 
 
-def _free_columns(block: Block) -> tuple[Array, float]:
-    """Columns of one number other than zero, and the largest norm of a column."""
-    if sparse.issparse(block):
-        low, high = (np.ravel(as_dense(m)) for m in (block.min(axis=0), block.max(axis=0)))
-        squares = np.ravel(block.multiply(block).sum(axis=0))
-    else:
-        low, high = block.min(axis=0), block.max(axis=0)
-        squares = np.einsum("ij,ij->j", block, block)
-    return np.flatnonzero((low == high) & (low != 0)), float(np.sqrt(squares.max(initial=0.0)))
+def _small_indices(block: Block) -> Block:
+    """By columns, with indices as scikit-learn wants them."""
+    columns = sparse.csc_array(block)
+    if columns.indices.dtype != np.int32 and columns.nnz < np.iinfo(np.int32).max:
+        places = [columns.indices.astype(np.int32), columns.indptr.astype(np.int32)]
+        columns = sparse.csc_array((columns.data, *places), shape=columns.shape)
+    return columns
