@@ -47,7 +47,7 @@ def test_conche_reaches_offline_on_beijing(air, n_nodes):
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_conche_learns_split_mnist_in_one_pass(loss):
     ours, offline = {2: [], 50: [], 300: []}, []
-    for seed in range(5):
+    for seed in range(3):
         train, test = mnist(seed)
         offline.append(error_rate(conche.offline_solution(train), test))
         for K, errors in ours.items():
@@ -63,7 +63,7 @@ def test_conche_learns_split_mnist_in_one_pass(loss):
 def test_a_hundred_repetitions_of_algorithm_1_on_odd_and_even_mnist(loss):
     """Section IV-F: p = 3000, n = 100, K = 2, one round; every task at most 0.17 at the end."""
     rates = []
-    for seed in range(5):
+    for seed in range(3):
         train, test = conche.odd_even_mnist(need("mnist"), seed=seed)
         model = conche.CoCoAClassifier(n_nodes=2, loss=loss)
         for _ in range(100):

@@ -35,7 +35,7 @@ def test_same_limit_as_plain_rounds(solver, n, p):
     tasks = conche.gaussian_tasks(2, n, p, noise_var=0.5)
     options = dict(n_nodes=4, solver=solver, damping=0.01)
     cg = conche.CoCoARegressor(n_rounds=200, acceleration="cg", **options)
-    plain = conche.CoCoARegressor(n_rounds=20_000, **options)
+    plain = conche.CoCoARegressor(n_rounds=8000, **options)
     for task in tasks:
         cg.partial_fit(task.X, task.y)
         plain.partial_fit(task.X, task.y)
@@ -47,7 +47,7 @@ def test_memory_has_the_same_limit_too(sketch_size):
     tasks = conche.gaussian_tasks(3, 30, 24, noise_var=0.5)
     options = dict(n_nodes=4, solver="memory", sketch_size=sketch_size)
     cg = conche.CoCoARegressor(n_rounds=100, acceleration="cg", **options)
-    plain = conche.CoCoARegressor(n_rounds=5000, **options)
+    plain = conche.CoCoARegressor(n_rounds=2000, **options)
     for task in tasks:
         cg.partial_fit(task.X, task.y)
         plain.partial_fit(task.X, task.y)

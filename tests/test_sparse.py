@@ -23,7 +23,7 @@ def objective(X, y, w, alpha, rho):
 
 def problem(kind, seed=0):
     rng = np.random.default_rng(seed)
-    n, p = (150, 60) if kind == "tall" else (100, 300)
+    n, p = {"tall": (150, 60), "correlated": (80, 64)}.get(kind, (100, 300))
     X = rng.standard_normal((n, p))
     if kind == "sparse":
         X = sparse.random(n, p, 0.05, format="csr", random_state=seed, data_rvs=rng.standard_normal)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -231,4 +232,5 @@ def end_all(status: int) -> None:
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is not None and mpi.COMM_WORLD.Get_size() > 1:
         sys.stderr.flush()
+        time.sleep(0.5)  # the launcher drops what it has not passed on when the job is aborted
         mpi.COMM_WORLD.Abort(status)
