@@ -174,6 +174,25 @@ def test_a_failed_save_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_from_before_certificates_is_read(tmp_path):
+    path = tmp_path / "m.conche"
+    model = conche.ConcheRegressor(n_nodes=2)
+    for X, y in stream(model, 2):
+        model.partial_fit(X, y)
+    conche.save(model, path)
+
+    def older(arrays, described):
+        for key in ("bound", "accuracy", "disagreement"):
+            del arrays[f"history.{key}"]
+            described["arrays"].remove(f"history.{key}")
+        for key in ("aggregation", "local_steps", "l1_ratio"):
+            del described["parameters"][key]
+
+    rewritten(path, older)
+    again = conche.load(path)
+    assert np.array_equal(again.coef_, model.coef_) and np.isnan(again.history_[0]["bound"])
+
+
 def test_what_cannot_be_saved_says_so(tmp_path):
     with pytest.raises(ValueError, match="not learnt anything"):
         conche.save(conche.CoCoARegressor(), tmp_path / "m")

@@ -29,6 +29,7 @@ from .solvers.base import Array
 FORMAT = 1
 CLASSES = ("CoCoARegressor", "CoCoAClassifier", "ConcheRegressor", "ConcheClassifier")
 ROUND_FIELDS = tuple(RoundRecord.__annotations__)
+NEWER = ("bound", "accuracy", "disagreement")  # rounds were once recorded without
 TASK_FIELDS = tuple(TaskRecord.__annotations__)
 
 
@@ -180,6 +181,9 @@ def _state(k: int, arrays: dict[str, Array]) -> State:
 def _records(kind: str, fields: tuple[str, ...], arrays: dict[str, Array]) -> list[Any]:
     if kind == "tasks" and "tasks.task" not in arrays:
         return []  # a file from before there were any
+    arrays = {
+        f"history.{key}": np.full_like(arrays["history.loss"], np.nan) for key in NEWER
+    } | arrays
     rows = zip(*(arrays[f"{kind}.{key}"].tolist() for key in fields), strict=True)
     return [dict(zip(fields, row, strict=True)) for row in rows]
 
