@@ -70,9 +70,9 @@ def cluster() -> Iterator[Cluster]:
         "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16),
         "RAY_USAGE_STATS_ENABLED": "0", "RAY_ADDRESS": f"{HEAD}:6379",
         "OPENBLAS_NUM_THREADS": "1",
-        # a lost machine is noticed within a second or two, and not after a quarter of a minute
-        "RAY_health_check_initial_delay_ms": "500", "RAY_health_check_period_ms": "500",
-        "RAY_health_check_timeout_ms": "1000", "RAY_health_check_failure_threshold": "2",
+        # a lost machine is noticed within seconds, and not after a quarter of a minute
+        "RAY_health_check_initial_delay_ms": "1000", "RAY_health_check_period_ms": "1000",
+        "RAY_health_check_timeout_ms": "3000", "RAY_health_check_failure_threshold": "3",
     }  # fmt: skip
     environment.pop("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", None)  # a cluster it is
     start = {k: v for k, v in environment.items() if k != "RAY_ADDRESS"}

@@ -10,22 +10,27 @@ from pathlib import Path
 
 import numpy as np
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 import conche
 from conche.network.ray import RayNetwork
 
 from .engine_battery import compare
-from .namespaces import CABLE
+from .namespaces import CABLE, WORKER
 
 ONE_EACH = {"num_cpus": 0, "resources": {"site": 1}}  # a node on each machine
+
+
+def machine(pid: int | str) -> Path:
+    """The network that a process is in."""
+    return Path(f"/proc/{pid}/ns/net").readlink()
 
 
 def battery() -> list[str]:
     network = RayNetwork(resources=ONE_EACH, timeout=60)
     wrong = compare(lambda: network)
     pids = ray.get([worker.pid.remote() for worker in network.workers])
-    machines = {Path(f"/proc/{pid}/ns/net").readlink() for pid in pids}
-    if len(machines) != 2:
+    if len({machine(pid) for pid in pids}) != 2:
         wrong.append("both nodes were on one machine")
     wrong += wire(network)
     network.close()
@@ -58,20 +63,28 @@ def wire(network: RayNetwork) -> list[str]:
 
 def lost_machine(raylet: int) -> list[str]:
     """The worker's machine goes in the middle of a task; its states are kept by the driver."""
-    options = dict(n_nodes=3, n_rounds=4, solver="memory", acceleration="cg")
-    network = RayNetwork(resources={"num_cpus": 0, "scheduling_strategy": "SPREAD"}, keep="driver")
+    options = dict(n_nodes=2, n_rounds=4, solver="memory", acceleration="cg")
+    there = next(n["NodeID"] for n in ray.nodes() if n["NodeManagerAddress"] == WORKER)
+    place = NodeAffinitySchedulingStrategy(there, soft=False)
+    network = RayNetwork(resources={"num_cpus": 0, "scheduling_strategy": place}, keep="driver")
     here, there = (conche.CoCoARegressor(network=n, **options) for n in ("local", network))
     propose, calls = network.propose, []
 
     def interrupted(g):
         calls.append(1)
-        if len(calls) == 7:
+        if len(calls) == 6:
+            pids = ray.get([worker.pid.remote() for worker in network.workers])
+            gone = [Path(f"/proc/{pid}") for pid in pids if machine(pid) != machine("self")]
+            assert gone, "no node was on the other machine"
+            network.resources = {"num_cpus": 0}  # the new ones may be anywhere
             os.kill(raylet, signal.SIGKILL)
+            while any(process.exists() for process in gone):  # its workers notice in a moment
+                time.sleep(0.05)
         return propose(g)
 
     network.propose = interrupted  # type: ignore[method-assign]
     # answers beyond 100 kB stay on the machine that gave them
-    for task in conche.gaussian_tasks(3, 20_000, 60, n_shared=40, noise_var=0.1):
+    for task in conche.gaussian_tasks(2, 20_000, 30, n_shared=20, noise_var=0.1):
         here.partial_fit(task.X, task.y)
         there.partial_fit(task.X, task.y)
     apart = np.max(np.abs(here.coef_ - there.coef_))
