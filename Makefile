@@ -1,20 +1,22 @@
 # Two commands on a bare machine (Python 3.11+ and make): `make demo` and `make test`.
 PYTHON ?= python3
-VENV := .venv
+VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint types imports format bench clean
+.PHONY: help demo test lint format bench docs clean
 
 help:
 	@echo "make demo    learn two streams and draw the error after each task (under a minute)"
-	@echo "make test    the tests"
-	@echo "make lint    ruff, mypy --strict, and the import contract"
+	@echo "make test    the tests, and how much of the source they cover"
+	@echo "make lint    ruff, mypy --strict, and the import contracts"
 	@echo "make bench   the benchmarks whose table the README shows"
+	@echo "make docs    the reference of all public names, in site/"
+	@echo "Another Python: make test PYTHON=python3.12"
 
 $(VENV)/.core: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	$(PIP) --editable '.[cli]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
@@ -25,7 +27,8 @@ demo: $(VENV)/.core
 	$(BIN)/conche demo --out demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest
+	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage report
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -40,5 +43,9 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
+docs: $(VENV)/.dev
+	$(PIP) --editable '.[docs]'
+	$(BIN)/pdoc --docformat numpy --output-directory site conche
+
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache demo
+	rm -rf .venv* .pytest_cache .mypy_cache .ruff_cache .coverage* demo site

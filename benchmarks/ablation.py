@@ -12,32 +12,44 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import conche
-from conche import Task
-from conche.partition import Partition
-from conche.solvers import Context, Curvature, default_sketch_size
-from conche.solvers.sketch import cross_norm, probes, shrinkage, sketch_matrix
+from conche import Memory, Task
+from conche.common.arrays import Array
+from conche.nodes import Partition
+from conche.nodes.solvers import Context, SolverOption
+from conche.nodes.solvers.memory import MemorySolver, default_rank
+from conche.nodes.solvers.sketch import cross_norm, probes, shrinkage, sketch_matrix
 from conche.tasks import embedded_digits
 
 NODES = (2, 8, 32, 128)
 SEEDS = 5
+Learn = Callable[[Sequence[Task], int], Array]
+Pair = tuple[list[Task], list[Task]]
 
 
-class Unshrunk(Curvature):
+class Believing(MemorySolver):
     """theta = 0: the sketch is believed as it is."""
 
-    def agree(self, report: np.ndarray, context: Context) -> Context:
+    def agree(self, report: Array, context: Context) -> Context:
         return replace(super().agree(report, context), shrinkage=0.0)
 
 
-def unanchored(train: Sequence[Task], K: int) -> np.ndarray:
+class Unshrunk(SolverOption):
+    """The same, as a model's ``solver``."""
+
+    def solver(self, partition: Partition, seed: int) -> Believing:
+        return Believing(default_rank(partition.n_features, len(partition)), seed=seed)
+
+
+def unanchored(train: Sequence[Task], K: int) -> Array:
     """The sketch keeps old labels too, S_t y_t, and asks Abar w to meet them. Solved densely."""
     p = train[0].n_features
-    m = default_sketch_size(p, K)
+    m = default_rank(p, K)
     blocks = list(Partition.even(p, K))
     own = np.zeros((p, p), bool)
     for b in blocks:
@@ -49,7 +61,8 @@ def unanchored(train: Sequence[Task], K: int) -> np.ndarray:
         if t:
             x = probes(0, m)
             Mx = [Abar[:, b] @ (Abar[:, b].T @ x) for b in blocks]
-            observed = cross_norm(sum(Mx), sum(float(np.sum(v**2)) for v in Mx))
+            total = sum(Mx, np.zeros_like(x))
+            observed = cross_norm(total, sum(float(np.sum(v**2)) for v in Mx))
             traces = np.array([np.trace(H[np.ix_(b, b)]) for b in blocks])
             theta = shrinkage(observed, float(traces.sum() ** 2 - np.sum(traces**2)), m)
         past = (1 - theta) * Abar.T @ Abar
@@ -61,12 +74,9 @@ def unanchored(train: Sequence[Task], K: int) -> np.ndarray:
     return w
 
 
-def by_model(**options: object) -> Callable[[Sequence[Task], int], np.ndarray]:
-    def learn(train: Sequence[Task], K: int) -> np.ndarray:
-        settings = dict(options)
-        if settings.get("solver") == "unshrunk":
-            settings["solver"] = Unshrunk(default_sketch_size(train[0].n_features, K))
-        model = conche.CoCoARegressor(n_nodes=K, **settings)
+def by_model(**options: Any) -> Learn:
+    def learn(train: Sequence[Task], K: int) -> Array:
+        model = conche.CoCoARegressor(n_nodes=K, **options)
         for task in train:
             model.partial_fit(task.X, task.y)
         return model.coef_
@@ -74,13 +84,13 @@ def by_model(**options: object) -> Callable[[Sequence[Task], int], np.ndarray]:
     return learn
 
 
-CG = dict(n_rounds=10, acceleration="cg")
-METHODS = {
+CG: dict[str, Any] = dict(n_rounds=10, steps="cg")
+METHODS: dict[str, Learn] = {
     "Algorithm 1 (exact, 1 round)": by_model(),
     "damped, 1 round": by_model(solver="damped"),
-    "block memory": by_model(solver="memory", sketch_size=0, **CG),
+    "block memory": by_model(solver=Memory(rank=0), **CG),
     "sketch, not anchored": unanchored,
-    "sketch, no shrinkage": by_model(solver="unshrunk", **CG),
+    "sketch, no shrinkage": by_model(solver=Unshrunk(), **CG),
     "Conche: all of it": by_model(solver="memory", **CG),
 }
 
@@ -88,24 +98,24 @@ METHODS = {
 @dataclass(frozen=True)
 class Stream:
     title: str
-    draw: Callable[[int], tuple[list[Task], list[Task]]]
-    error: Callable[[np.ndarray, Sequence[Task]], float]
+    draw: Callable[[int], Pair]
+    error: Callable[[Array, Sequence[Task]], float]
     seeds: int = SEEDS
 
 
-def model_stream(correlation: float, noise_var: float, n: int) -> Callable[[int], tuple]:
-    def draw(seed: int) -> tuple[list[Task], list[Task]]:
+def model_stream(correlation: float, noise_var: float, n: int) -> Callable[[int], Pair]:
+    def draw(seed: int) -> Pair:
         tasks = conche.gaussian_tasks(32, n, 128, 96, noise_var, correlation, seed)
         return tasks, tasks
 
     return draw
 
 
-def mean_square(w: np.ndarray, tasks: Sequence[Task]) -> float:
+def mean_square(w: Array, tasks: Sequence[Task]) -> float:
     return float(np.mean([np.mean((t.y - t.X @ w) ** 2) for t in tasks]))
 
 
-def error_rate(w: np.ndarray, tasks: Sequence[Task]) -> float:
+def error_rate(w: Array, tasks: Sequence[Task]) -> float:
     return float(np.mean([np.mean(np.sign(t.X @ w) != t.y) for t in tasks]))
 
 
@@ -118,7 +128,7 @@ def streams(data: Path | None) -> list[Stream]:
         Stream("digits, odd/even", lambda s: embedded_digits(seed=s), error_rate),
     ]
     if data is not None:
-        from tests.streams import beijing
+        from tests.helpers.streams import beijing
 
         chosen.append(Stream("Beijing air", lambda s: beijing(s, data=data), mean_square, 1))
     return chosen

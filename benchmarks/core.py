@@ -15,8 +15,9 @@ from sklearn.linear_model import Ridge, SGDRegressor
 
 import conche
 from conche import theory
-from conche.partition import Partition
-from tests.theory_reference import theorem_1
+from conche.common.arrays import Array
+from conche.nodes import Partition
+from tests.helpers.theory_reference import theorem_1
 
 
 class Row(NamedTuple):
@@ -41,13 +42,13 @@ def best(call: Callable[[], Any], repeats: int = 5) -> float:
     return min(times)
 
 
-def data(n: int, p: int, dtype: Any = np.float64) -> tuple[np.ndarray, np.ndarray]:
+def data(n: int, p: int, dtype: Any = np.float64) -> tuple[Array, Array]:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p), dtype=dtype)
     return X, (X[:, :10].sum(axis=1) + rng.standard_normal(n)).astype(dtype)
 
 
-def pinv_loop(X: np.ndarray, y: np.ndarray, K: int) -> np.ndarray:
+def pinv_loop(X: Array, y: Array, K: int) -> Array:
     """Algorithm 1, one round, as printed."""
     w = np.zeros(X.shape[1])
     for columns in Partition.even(X.shape[1], K):

@@ -7,39 +7,47 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from conche.losses import get_loss
+from conche.network import CentralNetwork
 from conche.network.ray import RayNetwork
-from conche.node import State
-from conche.partition import Partition
-from conche.rounds import Objective, Progress, plain_round
-from conche.solvers import Context, Exact
+from conche.nodes import Partition, Setup
+from conche.nodes.solvers import Context, option
+from conche.rounds import get_loss
+from conche.rounds.objective import Objective
+from conche.rounds.steps import Problem
+from conche.rounds.steps.safe import Safe
 
 from .core import Row
 
 N, COLUMNS, K, ROUNDS = 100_000, 4, 2, 200
 
 
-def rounds(network: Any, n: int = N, columns: int = COLUMNS, K: int = K) -> Callable[[], None]:
-    """One round: direction down, images up, their sum, the step."""
+def rounds(
+    network: CentralNetwork, n: int = N, columns: int = COLUMNS, K: int = K
+) -> Callable[[], None]:
+    """One round: direction down, images up, their sum, the step; not what is recorded of it."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((n, columns)), rng.standard_normal((n, 1))
-    sizes = [columns // K] * K
-    partition = Partition.make(columns, partition=sizes)
-    network.start(Exact(), partition, [State(np.zeros((size, 1))) for size in sizes])
-    v = network.begin(X).predictions
-    network.prepare(Context(0, K, n, 1.0))
-    objective, advance = Objective(get_loss("squared"), y), plain_round(K)
-    now = Progress(v, objective.descent(v))
+    partition = Partition.make(columns, partition=[columns // K] * K)
+    setup = Setup(option("exact").solver(partition, 0), partition)
+    network.start(setup)
+    v = network.begin(X, network.place(setup.fresh(1, X.dtype))).predictions
+    network.factorise(Context(0, K, n, 1.0))
+    problem, steps = Problem(Objective(get_loss("squared"), y), K, intercept=False), Safe()
+    now = steps.init(problem, v, network)
 
     def one() -> None:
         nonlocal now
-        now = advance(objective, now, network.propose(now.g).image, {})
-        network.accept(now.step, now.momentum)
+        proposal = network.propose(now.point.g)
+        move = steps.move(problem, now, *proposal)
+        network.accept(move.step, move.momentum)
+        point = replace(now.point, v=move.v, g=problem.objective.descent(move.v))
+        now = replace(now, point=point)
 
     return one
 
@@ -62,7 +70,7 @@ def on_ray() -> Iterator[Row]:
     ours = rounds(network)  # which starts Ray
     import ray
 
-    echo = ray.remote(Echo)
+    echo: Any = ray.remote(Echo)
     actors = [echo.options(num_cpus=0).remote() for _ in range(K)]
     g = np.random.default_rng(0).standard_normal((N, 1))
 
@@ -78,6 +86,8 @@ def on_ray() -> Iterator[Row]:
 
 
 class Echo:
+    """An actor that answers what it is asked."""
+
     def same(self, g: Any) -> Any:
         return g
 
@@ -94,6 +104,7 @@ def on_mpi() -> Iterator[Row]:
 
 
 def as_a_rank() -> None:
+    """Run by every rank; the first one prints the seconds of our round and of a bare one."""
     from mpi4py import MPI
 
     from conche.network.mpi import MPINetwork

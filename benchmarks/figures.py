@@ -13,10 +13,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import conche
-from conche.figures import built_in, read_spec
-from conche.figures.run import plan_work
-from conche.simulation.model import make_model, trial_generator
-from conche.simulation.rows import by_rows
+from conche.paper.figures import built_in, read_spec
+from conche.paper.figures.run import plan_work
+from conche.paper.simulation.model import make_model, trial_generator
+from conche.paper.simulation.rows import by_rows
 
 from .core import Row, best
 
@@ -27,7 +27,7 @@ def figure_4a() -> Iterator[Row]:
     """One trial of Fig. 4(a), all numbers of nodes, against the same with pinv; one thread each."""
     p, n, T = 1024, 2048, 16
     nodes = [2**i for i in range(11)]
-    models = [make_model(T, n, [p // K] * K, 768) for K in nodes]
+    models = [make_model(T, n, [p // K] * K, n_shared=768) for K in nodes]
     with threadpool_limits(1):
         ours = best(lambda: by_rows(models, [trial_generator(0, 0)]), 3)
         plain = T * best(lambda: plain_pinv_task(n, p, nodes), 1)
@@ -36,6 +36,7 @@ def figure_4a() -> Iterator[Row]:
 
 
 def plain_pinv_task(n: int, p: int, nodes: list[int]) -> None:
+    """One task for every number of nodes, as one would write it first."""
     """Draw a task and learn it with every number of nodes, as Algorithm 1 is printed."""
     rng = np.random.default_rng(0)
     A = rng.standard_normal((n, p))
@@ -46,20 +47,21 @@ def plain_pinv_task(n: int, p: int, nodes: list[int]) -> None:
 
 
 def billion_columns() -> Iterator[Row]:
-    seconds = best(
-        lambda: conche.simulate(8, 500, [250_000_000] * 4, 750_000_000, 0.01, trials=2), 1
-    )
+    """The widest blocks that we show, drawn by the directions that matter."""
+
+    def two_trials() -> object:
+        return conche.simulate(8, 500, [250_000_000] * 4, n_shared=750_000_000, trials=2)
+
+    seconds = best(two_trials, 1)
     yield Row("p = 10^9, K = 4, n = 500, T = 8: one trial", "5 s", seconds / 2, 5.0, "<= 1")
 
 
 def quick_scale() -> Iterator[Row]:
+    """What a newcomer runs."""
     with tempfile.TemporaryDirectory() as folder:
         clock = time.perf_counter()
-        program = "from conche.cli import main; main()"
-        subprocess.run(
-            [sys.executable, "-c", program, "reproduce", "all", "--check", "--out", folder],
-            check=True, capture_output=True,
-        )  # fmt: skip
+        command = [sys.executable, "-m", "conche", "reproduce", "all", "--check", "--out", folder]
+        subprocess.run(command, check=True, capture_output=True)
         took = time.perf_counter() - clock
     yield Row("conche reproduce all --check (quick)", "90 s", took, 90.0, "<= 1")
 
@@ -81,6 +83,7 @@ def paper_scale(data: Path | None) -> Iterator[Row]:
 
 
 def rows(data: Path | None = None) -> Iterator[Row]:
+    """All of them; ``data`` is the folder with MNIST's files, if any."""
     yield from figure_4a()
     yield from billion_columns()
     yield from quick_scale()

@@ -13,22 +13,29 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy import sparse
 from sklearn.datasets import load_digits
-from sklearn.linear_model import ElasticNet
+from sklearn.linear_model import ElasticNet as Theirs
 
 import conche
-from conche import CoCoARegressor, Graph
-from tests.streams import beijing, drawn
+from conche import CoCoARegressor, ElasticNet, Exact, Graph, Memory
+from conche.common.arrays import Array
+from tests.helpers.streams import beijing, drawn
 
 from .core import Row
 from .scaling import table
 
 LIMIT = 4000
-Problem = tuple[np.ndarray, np.ndarray]
+Problem = tuple[Array, Array]
+WAYS: dict[str, dict[str, Any]] = {
+    "safe: 1/K": {},
+    "adaptive": dict(steps="adaptive"),
+    "conjugate gradients": dict(steps="cg"),
+}
 
 
 def odd_or_even(n: int) -> Problem:
@@ -36,15 +43,16 @@ def odd_or_even(n: int) -> Problem:
     return digits.data[:n] / 16, digits.target[:n] % 2 * 2.0 - 1
 
 
-def excess(X: np.ndarray, y: np.ndarray, **options: Any) -> np.ndarray:
+def excess(X: Array, y: Array, **options: Any) -> Array:
     """After every round: how far the loss is above its least, relative to the start."""
     r = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
     model = CoCoARegressor(n_rounds=LIMIT, **options).partial_fit(X, y)
     losses = np.array([record["loss"] for record in model.history_])
-    return (losses - np.mean(r**2) / 2) / (np.mean(y**2) / 2 - np.mean(r**2) / 2)
+    least = np.mean(r**2) / 2
+    return np.asarray((losses - least) / (np.mean(y**2) / 2 - least))
 
 
-def first_below(values: np.ndarray, level: float) -> str:
+def first_below(values: Array, level: float) -> str:
     good = np.flatnonzero(values <= level)
     return f"{good[0] + 1:,}" if len(good) else f"> {LIMIT:,}"
 
@@ -58,17 +66,15 @@ def steps(data: Path | None) -> None:
         ("one common factor", drawn(200, 80, 6, "common"), 8, 1e-4),
         ("a chain, 0.95", drawn(200, 80, 7, "chain"), 8, 1e-4),
         ("digits, odd or even", odd_or_even(300), 4, 1e-4),
-    ]  # fmt: skip
+    ]
     if data is not None:
         for i in (0, 20):
             task = beijing(data=data)[0][i]
             problems.append((f"Beijing, month {i + 1}", (task.X, task.y), 12, 1e-2))
-    ways = (dict(), dict(aggregation="adaptive"), dict(acceleration="cg"))
-    rows = [
-        [name, str(K), f"{level:.0e}",
-         *(first_below(excess(*task, n_nodes=K, **way), level) for way in ways)]
-        for name, task, K, level in problems
-    ]  # fmt: skip
+    rows = []
+    for name, (X, y), K, level in problems:
+        needed = [first_below(excess(X, y, n_nodes=K, **way), level) for way in WAYS.values()]
+        rows.append([name, str(K), f"{level:.0e}", *needed])
     print(table(["problem", "K", "excess left", "safe", "adaptive", "cg"], rows), "\n")
 
 
@@ -76,8 +82,9 @@ def local_work() -> None:
     X, y = drawn(400, 160, 10, "chain")
     rows = []
     for s in (1, 3, 10, 30, None):
-        values = excess(X, y, n_nodes=4, aggregation="adaptive", local_steps=s)
-        model = CoCoARegressor(n_nodes=4, n_rounds=10, aggregation="adaptive", local_steps=s)
+        options: dict[str, Any] = dict(n_nodes=4, steps="adaptive", solver=Exact(local_steps=s))
+        values = excess(X, y, **options)
+        model = CoCoARegressor(n_rounds=10, **options)
         accuracy = np.mean([r["accuracy"] for r in model.partial_fit(X, y).history_])
         needed = first_below(values, 1e-4)
         work = int(needed.replace(",", "")) * (2 * (s or 0) + 2)
@@ -87,9 +94,9 @@ def local_work() -> None:
     print(table(head, rows), "\n")
 
 
-def graph_distances(task: conche.Task, network: Graph, **options: Any) -> np.ndarray:
+def graph_distances(task: conche.Task, network: Graph, ridge: float = 0.0) -> Array:
     """Of all weights' predictions from the optimum's, after every round, relative to its size."""
-    best = _optimum(task, options.get("damping", 0.0))
+    best = _optimum(task, ridge)
     found: list[float] = []
     inner, v = network.propose_each, np.zeros(len(task.y))
 
@@ -100,18 +107,19 @@ def graph_distances(task: conche.Task, network: Graph, **options: Any) -> np.nda
         found.append(float(np.linalg.norm(v - best) / np.linalg.norm(best)))
         return answers
 
-    network.propose_each = spied  # type: ignore[method-assign]
-    CoCoARegressor(n_nodes=16, n_rounds=LIMIT, network=network, **options).partial_fit(
-        task.X, task.y
-    )
+    solver = Memory(rank=0, damping=ridge) if ridge else Exact()
+    model = CoCoARegressor(n_nodes=16, n_rounds=LIMIT, network=network, solver=solver)
+    with mock.patch.object(network, "propose_each", spied):
+        model.partial_fit(task.X, task.y)
     return np.array(found)
 
 
-def _optimum(task: conche.Task, ridge: float) -> np.ndarray:
+def _optimum(task: conche.Task, ridge: float) -> Array:
+    X: Array = task.X
     if not ridge:
-        return task.X @ np.linalg.lstsq(task.X, task.y, rcond=None)[0]
-    M = task.X.T @ task.X + ridge * np.eye(task.X.shape[1])
-    return task.X @ np.linalg.solve(M, task.X.T @ task.y)
+        return np.asarray(X @ np.linalg.lstsq(X, task.y, rcond=None)[0])
+    M = X.T @ X + ridge * np.eye(X.shape[1])
+    return np.asarray(X @ np.linalg.solve(M, X.T @ task.y))
 
 
 GRAPHS: dict[str, Callable[[], Graph]] = {
@@ -125,17 +133,16 @@ GRAPHS: dict[str, Callable[[], Graph]] = {
 }
 
 
-def settled(distances: np.ndarray, level: float = 1e-4) -> int:
+def settled(distances: Array, level: float = 1e-4) -> int:
     far = np.flatnonzero(distances > level)
     return int(far[-1]) + 2 if len(far) else 1
 
 
 def graphs() -> None:
     task = conche.gaussian_tasks(1, 400, 64, noise_var=0.1)[0]
-    ridge = dict(solver="memory", sketch_size=0, damping=40.0)
     rows = []
     for name, make in GRAPHS.items():
-        squares, ridged = (settled(graph_distances(task, make(), **o)) for o in ({}, ridge))
+        squares, ridged = (settled(graph_distances(task, make(), ridge)) for ridge in (0.0, 40.0))
         network = make()
         CoCoARegressor(n_nodes=16, network=network).partial_fit(task.X, task.y)
         vectors = squares * network.message_count()
@@ -144,7 +151,7 @@ def graphs() -> None:
     print(table(head, rows), "\n")
 
 
-def wide_and_sparse() -> tuple[Any, np.ndarray, float]:
+def wide_and_sparse() -> tuple[Any, Array, float]:
     """2,000 samples of 200,000 columns, and the alpha rho that leaves no weight."""
     rng = np.random.default_rng(0)
     n, p = 2000, 200_000
@@ -155,23 +162,26 @@ def wide_and_sparse() -> tuple[Any, np.ndarray, float]:
     return X, y, float(np.abs(X.T @ y).max() / n)
 
 
-def timed(model: Any, X: Any, y: np.ndarray) -> float:
+def timed(model: Any, X: Any, y: Array) -> float:
     clock = time.perf_counter()
     model.partial_fit(X, y) if hasattr(model, "partial_fit") else model.fit(X, y)
     return time.perf_counter() - clock
 
 
 def theirs_and_ours(
-    X: Any, y: np.ndarray, alpha: float, rho: float, nodes: tuple[int, ...]
+    X: Any, y: Array, alpha: float, rho: float, nodes: tuple[int, ...]
 ) -> list[tuple[float, float, int]]:
     """Seconds, gap and rounds: scikit-learn to a tolerance, then ours to the gap it reached."""
-    theirs = ElasticNet(alpha=alpha, l1_ratio=rho, fit_intercept=False, tol=1e-5, max_iter=10**5)
+    theirs = Theirs(alpha=alpha, l1_ratio=rho, fit_intercept=False, tol=1e-5, max_iter=10**5)
     found = [(timed(theirs, X, y), gap(X, y, theirs.coef_, alpha, rho), theirs.n_iter_)]
     for K in nodes:
         model = CoCoARegressor(
-            n_nodes=K, n_rounds=300, solver="sparse", damping=alpha, l1_ratio=rho,
-            aggregation="adaptive", tol=found[0][1] / (0.5 * np.mean(y**2)),
-        )  # fmt: skip
+            n_nodes=K,
+            n_rounds=300,
+            solver=ElasticNet(alpha, rho),
+            steps="adaptive",
+            tol=found[0][1] / (0.5 * np.mean(y**2)),
+        )
         seconds = timed(model, X, y)
         found.append((seconds, gap(X, y, model.coef_, alpha, rho), len(model.history_)))
     return found
@@ -186,8 +196,8 @@ def elastic() -> None:
         for seconds, reached, rounds in ours:
             row += [f"{seconds:.2f} s", f"{reached:.0e}", str(rounds)]
         rows.append(row)
-    head = ["alpha, l1_ratio", "scikit-learn", "its gap", "K = 1", "gap", "rounds",
-            "K = 8, one process", "gap", "rounds"]  # fmt: skip
+    head = ["alpha, l1_ratio", "scikit-learn", "its gap", "K = 1", "gap", "rounds"]
+    head += ["K = 8, one process", "gap", "rounds"]
     print(table(head, rows), "\n")
 
 
@@ -199,7 +209,7 @@ def rows() -> Iterator[Row]:
     yield Row(what, "scikit-learn's, to the same gap", ours, theirs, "< 1")
 
 
-def gap(X: Any, y: np.ndarray, w: np.ndarray, alpha: float, rho: float) -> float:
+def gap(X: Any, y: Array, w: Array, alpha: float, rho: float) -> float:
     """The duality gap of an elastic net, a sample; for both alike."""
     n, r = len(y), y - X @ w
     l1, l2 = n * alpha * rho, n * alpha * (1 - rho)
@@ -212,19 +222,18 @@ def gap(X: Any, y: np.ndarray, w: np.ndarray, alpha: float, rho: float) -> float
 def certificates() -> None:
     task = conche.gaussian_tasks(1, 200, 80, noise_var=0.1)[0]
     wide = conche.gaussian_tasks(1, 60, 160, noise_var=0.1)[0]
-    cases: list[tuple[str, conche.Task, dict[str, Any]]] = [
-        ("memory, cg", task, dict(solver="memory", damping=10.0, acceleration="cg")),
-        ("memory, safe", task, dict(solver="memory", damping=10.0)),
-        ("exact, overparametrised, adaptive", wide, dict(aggregation="adaptive")),
-        ("exact, n > p, adaptive", task, dict(aggregation="adaptive")),
+    cases: list[tuple[str, conche.Task, float, dict[str, Any]]] = [
+        ("memory, cg", task, 10.0, dict(solver=Memory(damping=10.0), steps="cg")),
+        ("memory, safe", task, 10.0, dict(solver=Memory(damping=10.0))),
+        ("exact, overparametrised, adaptive", wide, 0.0, dict(steps="adaptive")),
+        ("exact, n > p, adaptive", task, 0.0, dict(steps="adaptive")),
     ]
     rows = []
-    for name, one, options in cases:
+    for name, one, ridge, options in cases:
         row = [name]
         for rounds in (2, 5, 10, 20):
             model = CoCoARegressor(n_nodes=4, n_rounds=rounds, **options)
             model.partial_fit(one.X, one.y)
-            ridge = options.get("damping", 0.0)
             r, w = one.y - one.X @ model.coef_, model.coef_
             value = 0.5 * r @ r + 0.5 * ridge * w @ w
             M = one.X.T @ one.X + ridge * np.eye(one.X.shape[1])
@@ -240,10 +249,7 @@ def certificates() -> None:
 def figure(out: Path) -> None:
     _, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     X, y = drawn(200, 80, 6, "common")
-    for name, way in (
-        ("safe: 1/K", {}), ("adaptive", dict(aggregation="adaptive")),
-        ("conjugate gradients", dict(acceleration="cg")),
-    ):  # fmt: skip
+    for name, way in WAYS.items():
         values = excess(X, y, n_nodes=8, **way)
         left.loglog(np.arange(1, len(values) + 1), np.maximum(values, 1e-16), label=name)
     left.set(xlabel="rounds", ylabel="excess loss, relative to the start", ylim=(1e-8, 1.5))
@@ -252,8 +258,8 @@ def figure(out: Path) -> None:
     for name, make in GRAPHS.items():
         values = graph_distances(task, make())
         right.semilogy(np.arange(1, len(values) + 1), np.maximum(values, 1e-12), label=name)
-    right.set(xlabel="rounds", ylabel="distance of predictions from the optimum's",
-              xlim=(0, 2500), ylim=(1e-6, 1.5))  # fmt: skip
+    right.set(xlabel="rounds", ylabel="distance of predictions from the optimum's")
+    right.set(xlim=(0, 2500), ylim=(1e-6, 1.5))
     right.set_title("16 nodes without a centre")
     for axes in (left, right):
         axes.legend(frameon=False, fontsize=8)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,7 +52,8 @@ def echo(K: int, n: int) -> Callable[[], Any]:
     """The same vector to K actors and back, by Ray alone."""
     import ray
 
-    actors = [ray.remote(Echo).options(num_cpus=0).remote() for _ in range(K)]
+    remote: Any = ray.remote(Echo)
+    actors = [remote.options(num_cpus=0).remote() for _ in range(K)]
     g = np.random.default_rng(0).standard_normal((n, 1))
 
     def bare() -> None:
@@ -81,7 +83,7 @@ def as_a_rank() -> None:
     K = comm.Get_size()
     for n in (*SAMPLES, 1_000_000):
         g, total = np.random.default_rng(1).standard_normal((n, 1)), np.empty((n, 1))
-        bare = lambda g=g, total=total: comm.Allreduce(g, total)  # noqa: E731
+        bare = partial(comm.Allreduce, g, total)
         ours, floor = medians(rounds(MPINetwork(), n, 2 * K, K), bare)
         if comm.Get_rank() == 0:
             print(n, ours, floor)

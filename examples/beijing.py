@@ -23,6 +23,7 @@ FIRST_YEAR = slice(0, 365 * 24)
 
 
 def write(data: Path, out: Path, hours_ahead: int = 6, station: int = 0, seed: int = 0) -> None:
+    """Write train/, test/ and stations.json; the target is ``station``'s, ``hours_ahead``."""
     with np.load(data / "beijing12.npz", allow_pickle=False) as file:
         X, time = file["X"].astype(float), file["time"]
         stations, columns = file["stations"].tolist(), file["columns"].tolist()

@@ -14,18 +14,20 @@ from pathlib import Path
 import numpy as np
 
 import conche
-from conche.training import evaluate, make_model, train
+from conche.evaluation import evaluate
+from conche.training import train
 
 COLOURS = ("#0072B2", "#009E73", "#E69F00", "#D55E00")
 MODELS = {
-    "Conche (memory)": dict(solver="memory"),
-    "memory, no sketch": dict(solver="memory", sketch_size=0),
-    "damped, automatic": dict(solver="damped", damping="auto"),
-    "exact: Algorithm 1": dict(solver="exact"),
+    "Conche (memory)": conche.ConcheRegressor(),
+    "memory, rank 0": conche.ConcheRegressor(solver=conche.Memory(rank=0)),
+    "damped, automatic": conche.CoCoARegressor(solver=conche.Damped(damping="auto")),
+    "exact: Algorithm 1": conche.CoCoARegressor(),
 }
 
 
 def main(folder: Path, out: Path) -> None:
+    """Learn the stream with every solver, print their errors, and draw them month by month."""
     import matplotlib.pyplot as plt
 
     def stream(part: str) -> conche.FileStream:
@@ -35,23 +37,23 @@ def main(folder: Path, out: Path) -> None:
     stations = json.loads((folder / "stations.json").read_text())
     partition = [[names.index(column) for column in own] for own in stations.values()]
     fig, axis = plt.subplots(figsize=(9, 4.2), layout="constrained")
-    for (name, options), colour in zip(MODELS.items(), COLOURS, strict=True):
-        model = make_model(
-            classify=False, partition=partition, fit_intercept=True, missing="mean", **options
-        )
-        train(model, stream("train"))
-        found = evaluate(model, stream("test"), stream("train"))
+    for (name, model), colour in zip(MODELS.items(), COLOURS, strict=True):
+        model.set_params(partition=partition, fit_intercept=True, scaling=None, missing="mean")
+        run = train(model, stream("train"))
+        found = evaluate(model, run, stream("test"), stream("train"))
         seen = [row[: i + 1].mean() for i, row in enumerate(found.errors)]
-        axis.plot(np.arange(1, len(seen) + 1), seen, color=colour, lw=1.8,
-                  label=f"{name}: {found.average:.3f}")  # fmt: skip
+        label = f"{name}: {found.average:.3f}"
+        axis.plot(np.arange(1, len(seen) + 1), seen, color=colour, lw=1.8, label=label)
         print(f"{name:20} average {found.average:.4f}  forgetting {found.forgetting:+.3f}")
     offline = float(np.mean(found.offline or [np.nan]))
     axis.axhline(offline, color="black", ls="--", lw=1.2, label=f"offline: {offline:.3f}")
     print(f"{'offline':20} average {offline:.4f}")
     axis.set(
-        xlabel="months learnt", ylabel="mean squared test error\n(mean over the months seen)",
-        title="Beijing's air: 12 stations are 12 nodes, 48 months are 48 tasks", yscale="log",
-    )  # fmt: skip
+        xlabel="months learnt",
+        ylabel="mean squared test error\n(mean over the months seen)",
+        title="Beijing's air: 12 stations are 12 nodes, 48 months are 48 tasks",
+        yscale="log",
+    )
     axis.grid(alpha=0.25, which="both")
     axis.legend(title="at the end, all months", fontsize=8, title_fontsize=8)
     fig.savefig(out, dpi=140)

@@ -18,18 +18,19 @@ from rich.progress import track
 from rich.table import Table
 
 import conche
+from conche.common.arrays import Array
 from conche.tasks import embedded_digits, find_mnist, odd_even_mnist
 
 LOSSES = ("squared", "logistic")
 COLOURS = {"squared": "#0072B2", "logistic": "#D55E00"}
 
 
-def rates(coefs: np.ndarray, test: list[conche.Task]) -> np.ndarray:
+def rates(coefs: Array, test: list[conche.Task]) -> Array:
     """Error rate of every task (rows) for every estimate (columns of coefs)."""
     return np.array([np.mean((t.X @ coefs > 0) != (t.y[:, None] > 0), axis=0) for t in test])
 
 
-def repeated(loss: str, train: list[conche.Task], passes: int) -> np.ndarray:
+def repeated(loss: str, train: list[conche.Task], passes: int) -> Array:
     """Algorithm 1, one round a task, after every pass: n_features x passes."""
     model = conche.CoCoAClassifier(n_nodes=2, loss=loss)
     out = []
@@ -40,7 +41,7 @@ def repeated(loss: str, train: list[conche.Task], passes: int) -> np.ndarray:
     return np.stack(out, axis=1)
 
 
-def once(loss: str, train: list[conche.Task]) -> np.ndarray:
+def once(loss: str, train: list[conche.Task]) -> Array:
     """Conche, each task seen once."""
     model = conche.ConcheClassifier(n_nodes=2, loss=loss)
     for task in train:
@@ -49,7 +50,8 @@ def once(loss: str, train: list[conche.Task]) -> np.ndarray:
 
 
 def run(folder: Path | None, seeds: int, passes: int) -> dict[str, Any]:
-    found: dict[str, list[np.ndarray]] = {"offline": []}
+    """Error rates by method, task and pass, mean over the seeds."""
+    found: dict[str, list[Array]] = {"offline": []}
     for seed in track(range(seeds), description="learning"):
         if folder is None:
             train, test = embedded_digits(3000, 0.7, seed=seed)
@@ -67,6 +69,7 @@ def run(folder: Path | None, seeds: int, passes: int) -> dict[str, Any]:
 
 
 def table(found: dict[str, Any], passes: int, seeds: int, what: str) -> Table:
+    """The error rates of the last pass, task by task."""
     out = Table(title=f"test error rate, {what}, mean of {seeds} seeds", title_justify="left")
     out.add_column("")
     for name in ("0/1", "2/3", "4/5", "6/7", "8/9", "average"):
@@ -85,6 +88,7 @@ def table(found: dict[str, Any], passes: int, seeds: int, what: str) -> Table:
 
 
 def plot(found: dict[str, Any], passes: int, what: str, path: Path) -> None:
+    """The mean error rate over the passes."""
     import matplotlib.pyplot as plt
 
     fig, axis = plt.subplots(figsize=(8.5, 3.6), layout="constrained")
@@ -92,17 +96,20 @@ def plot(found: dict[str, Any], passes: int, what: str, path: Path) -> None:
     for loss in LOSSES:
         y = found[f"repeated {loss}"].mean(axis=0)
         axis.plot(x, y, color=COLOURS[loss], lw=1.8, label=f"Algorithm 1, {loss} loss")
-        axis.plot(
-            1, found[f"once {loss}"].mean(), color=COLOURS[loss], marker="*", ms=17, ls="",
-            mec="black", mew=0.6, label=f"Conche, {loss} loss: one pass", clip_on=False, zorder=5,
-        )  # fmt: skip
+        label = f"Conche, {loss} loss: one pass"
+        look: dict[str, Any] = dict(
+            marker="*", ms=17, ls="", mec="black", mew=0.6, clip_on=False, zorder=5
+        )
+        axis.plot(1, found[f"once {loss}"].mean(), color=COLOURS[loss], label=label, **look)
     level = found["offline"].mean()
     axis.axhline(level, color="black", ls="--", lw=1.2, label="offline: all tasks at once")
     axis.set(
-        xscale="log", ylim=(0, None), xlabel="passes over the five tasks",
+        xscale="log",
+        ylim=(0, None),
+        xlabel="passes over the five tasks",
         ylabel="test error rate, mean over tasks",
         title=f"Odd or even, five tasks of 100 samples, two nodes ({what})",
-    )  # fmt: skip
+    )
     axis.set_xticks([1, 2, 5, 10, 20, 50, 100], ["1", "2", "5", "10", "20", "50", "100"])
     axis.grid(alpha=0.25)
     axis.legend(fontsize=8)

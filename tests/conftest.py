@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import pytest
+
+if TYPE_CHECKING:
+    from conche.network.ray import RayNetwork
 
 
 @pytest.fixture(scope="session")
-def network():
+def network() -> Iterator[RayNetwork]:
     """One Ray for all tests that need it: starting it takes seconds."""
-    import ray
-
+    ray = pytest.importorskip("ray", reason="ray is not installed (conche[ray])")
     from conche.network.ray import RayNetwork
 
     network = RayNetwork(timeout=20)

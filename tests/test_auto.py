@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 import conche
-from conche.solvers import Auto, Curvature, Damped
-from conche.solvers.auto import STRENGTHS
+from conche import Task
+from conche.common.arrays import Array
+from conche.nodes import Partition
+from conche.nodes.solvers import Solver, SolverOption
+from conche.nodes.solvers.damped import DampedSolver
+from conche.nodes.solvers.memory import MemorySolver
+from conche.nodes.solvers.strengths import STRENGTHS, Strengths
 
-from .streams import beijing
+from .helpers.streams import beijing
 
 
-def drifting(seed, scale):
+class Fixed(SolverOption):
+    """Some strengths of the default damping; None: all of them, as damping="auto" has it."""
+
+    def __init__(self, base: Solver[Any], strength: float | None):
+        self.base, self.strength = base, strength
+
+    def solver(self, partition: Partition, seed: int) -> Solver[Any]:
+        return Strengths(self.base, STRENGTHS if self.strength is None else (self.strength,))
+
+
+def drifting(seed: int, scale: float) -> list[Task]:
     """Tasks of small and large signal, correlated columns: no damping is best for all of them."""
     return conche.gaussian_tasks(
         20, 40, 24, n_shared=18, noise_var=scale, correlation=0.5, seed=seed
     )
 
 
+def weights(model: conche.CoCoARegressor) -> Array:
+    """Of all strengths, side by side."""
+    return np.concatenate([s.weights for s in model.network_.fetch(model.state_.nodes)])
+
+
 @pytest.mark.parametrize("solver", ["damped", "memory"])
 @pytest.mark.parametrize("noise", [0.01, 1.0, 10.0])
-def test_close_to_the_best_and_never_worse_than_the_worst(solver, noise):
+def test_close_to_the_best_and_never_worse_than_the_worst(solver: str, noise: float) -> None:
     results = []
     for seed in range(5):
         tasks = drifting(seed, noise)
         row = []
         for strength in (*STRENGTHS, None):
-            model = conche.CoCoARegressor(n_nodes=4, solver=solver)
-            base = Damped() if solver == "damped" else Curvature(0)
-            solver_object = Auto(base) if strength is None else Auto(base, (strength,))
-            model.set_params(solver=solver_object)
+            base: Solver[Any] = DampedSolver() if solver == "damped" else MemorySolver(0)
+            model = conche.CoCoARegressor(n_nodes=4, solver=Fixed(base, strength))
             for task in tasks:
                 model.partial_fit(task.X, task.y)
             row.append(conche.generalization_error(model.coef_, tasks) - noise)
@@ -41,43 +62,47 @@ def test_close_to_the_best_and_never_worse_than_the_worst(solver, noise):
     assert auto - min(fixed) <= 0.25 * (max(fixed) - min(fixed)), (auto, fixed)
 
 
-def test_each_group_is_the_fixed_damping_it_stands_for():
+def test_each_group_is_the_fixed_damping_it_stands_for() -> None:
     tasks = drifting(0, 0.1)
-    auto = conche.CoCoARegressor(n_nodes=3, solver="damped", damping="auto", n_rounds=2)
+    auto = conche.CoCoARegressor(n_nodes=3, solver=conche.Damped("auto"), n_rounds=2)
     for task in tasks[:6]:
         auto.partial_fit(task.X, task.y)
     for j, strength in enumerate(STRENGTHS):
-        alone = conche.CoCoARegressor(n_nodes=3, solver=Auto(Damped(), (strength,)), n_rounds=2)
+        fixed = Fixed(DampedSolver(), strength)
+        alone = conche.CoCoARegressor(n_nodes=3, solver=fixed, n_rounds=2)
         for task in tasks[:6]:
             alone.partial_fit(task.X, task.y)
-        states = [s.weights[:, j] for s in auto._nodes.states()]
-        assert np.concatenate(states) == pytest.approx(alone.coef_, rel=1e-10)
+        assert weights(auto)[:, j] == pytest.approx(alone.coef_, rel=1e-10)
 
 
-def test_it_is_judged_by_predictions_made_before_learning():
+def test_it_is_judged_by_predictions_made_before_learning() -> None:
     tasks = drifting(1, 0.1)
-    model = conche.CoCoARegressor(n_nodes=2, solver="damped", damping="auto")
+    model = conche.CoCoARegressor(n_nodes=2, solver=conche.Damped("auto"))
     scores = np.zeros(len(STRENGTHS))
     for task in tasks[:5]:
-        if model.__dict__.get("n_tasks_seen_"):
-            W = np.concatenate([s.weights for s in model._nodes.states()])
-            scores += 0.5 * np.mean((task.X @ W - task.y[:, None]) ** 2, axis=0)
+        if hasattr(model, "state_"):
+            scores += 0.5 * np.mean((task.X @ weights(model) - task.y[:, None]) ** 2, axis=0)
         else:
             scores += 0.5 * np.mean(task.y**2)
         model.partial_fit(task.X, task.y)
     chosen = int(np.argmin(scores))
-    W = np.concatenate([s.weights for s in model._nodes.states()])
-    assert model._scores == pytest.approx(scores)
-    assert np.array_equal(model.coef_, W[:, chosen])
+    assert model.state_.judge.scores == pytest.approx(scores)
+    assert np.array_equal(model.coef_, weights(model)[:, chosen])
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_classes_intercept_and_saving(tmp_path, loss):
+def test_classes_intercept_and_saving(tmp_path: Path, loss: str) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((90, 7)) + 1
     y = np.argmax(X[:, :3] + rng.standard_normal((90, 3)), axis=1)
-    model = conche.CoCoAClassifier(n_nodes=2, loss=loss, solver="damped", damping="auto",
-                                   fit_intercept=True, scaling="first", n_rounds=5)  # fmt: skip
+    model = conche.CoCoAClassifier(
+        n_nodes=2,
+        loss=loss,
+        solver=conche.Damped("auto"),
+        fit_intercept=True,
+        scaling="first",
+        n_rounds=5,
+    )
     for part in range(3):
         rows = slice(30 * part, 30 * part + 30)
         model.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
@@ -90,14 +115,17 @@ def test_classes_intercept_and_saving(tmp_path, loss):
     assert np.array_equal(loaded.coef_, model.coef_)
 
 
-def test_auto_is_for_solvers_that_have_damping():
-    with pytest.raises(ValueError, match="damping='auto' is for"):
-        conche.CoCoARegressor(damping="auto").fit(np.ones((3, 2)), np.ones(3))
+def test_auto_is_for_solvers_that_have_damping() -> None:
+    auto: Any = "auto"
+    with pytest.raises(conche.ParameterError, match="solver='exact' does not take damping"):
+        conche.CoCoARegressor().set_params(solver__damping=auto)
+    with pytest.raises(conche.ParameterError, match="alpha='auto' must be a number"):
+        conche.CoCoARegressor(solver=conche.ElasticNet(auto)).fit(np.ones((3, 2)), np.ones(3))
 
 
-def test_beijing_by_itself():
+def test_beijing_by_itself() -> None:
     train, test = beijing()
-    model = conche.CoCoARegressor(n_nodes=12, solver="damped", damping="auto")
+    model = conche.CoCoARegressor(n_nodes=12, solver=conche.Damped("auto"))
     for task in train:
         model.partial_fit(task.X, task.y)
     errors = [np.mean((t.X @ model.coef_ - t.y) ** 2) for t in test]

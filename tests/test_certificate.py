@@ -4,55 +4,63 @@ from __future__ import annotations
 
 import warnings
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
 import conche
-from conche.losses import get_loss
+from conche import ElasticNet, Memory
+from conche.common.arrays import Array
+from conche.rounds.losses import Loss, get_loss
 
 
-def optimum(A, y, loss, P, v0):
+def optimum(A: Array, y: Array, loss: Loss, P: Array, v0: Array) -> float:
     """min over d of loss(v0 + A d) + d.Pd / 2, by the book."""
-    if loss.name == "squared":
+    if loss.quadratic:
         M, b = A.T @ A + P, A.T @ (y - v0)
         d = np.linalg.lstsq(M, b, rcond=None)[0]
         return float(loss.value((v0 + A @ d)[:, None], y[:, None])[0] + 0.5 * d @ P @ d)
 
-    def value(d):
+    def value(d: Array) -> float:
         return float(loss.value((v0 + A @ d)[:, None], y[:, None])[0] + 0.5 * d @ P @ d)
 
-    def slope(d):
-        return -A.T @ loss.descent((v0 + A @ d)[:, None], y[:, None])[:, 0] + P @ d
+    def slope(d: Array) -> Array:
+        descent = loss.descent((v0 + A @ d)[:, None], y[:, None])[:, 0]
+        return np.asarray(-A.T @ descent + P @ d)
 
     options = {"maxiter": 3000, "gtol": 1e-9}
-    return minimize(value, np.zeros(A.shape[1]), jac=slope, method="BFGS", options=options).fun
+    found = minimize(value, np.zeros(A.shape[1]), jac=slope, method="BFGS", options=options)
+    return float(found.fun)
 
 
-def penalty_of(model, p):
+def penalty_of(model: Any, p: int) -> Array:
     """P of the coming task, from what the nodes remember; theirs is block by block."""
     P = np.zeros((p, p))
-    for columns, state in zip(model.partition_, model._nodes.states(), strict=True):
-        block = np.diag(state.memory["ridge"].astype(float))
-        P[np.ix_(columns, columns)] = block + state.memory["curvature"]
+    states = model.network_.fetch(model.state_.nodes)
+    for columns, state in zip(model.partition_, states, strict=True):
+        block = np.diag(state.kept["ridge"].astype(float))
+        P[np.ix_(columns, columns)] = block + state.kept["curvature"]
     return P
 
 
-def case(rng):
+def case(rng: np.random.Generator) -> tuple[int, bool, dict[str, Any], Array, Array]:
     """A model and data at random: solver, loss, shape, nodes, rounds, first or second task."""
-    n, p = rng.integers(5, 30), rng.integers(2, 20)
+    n, p = int(rng.integers(5, 30)), int(rng.integers(2, 20))
     K = int(rng.integers(1, min(4, p) + 1))
     solver = rng.choice(["exact", "damped", "memory"])
     logistic = bool(rng.random() < 0.4)
-    options = dict(
-        n_nodes=K, n_rounds=int(rng.integers(1, 8)), solver=str(solver),
-        aggregation=str(rng.choice(["safe", "adaptive"])),
-    )  # fmt: skip
+    options: dict[str, Any] = dict(
+        n_nodes=K,
+        n_rounds=int(rng.integers(1, 8)),
+        solver=str(solver),
+        steps=str(rng.choice(["safe", "adaptive"])),
+    )
     if rng.random() < 0.4:
-        options |= dict(acceleration="cg", aggregation="safe")
+        options["steps"] = "cg"
     if solver == "memory":
-        options |= dict(damping=float(10 ** rng.uniform(-3, 1)), sketch_size=0)
+        options["solver"] = Memory(rank=0, damping=float(10 ** rng.uniform(-3, 1)))
     X = rng.standard_normal((2 * n, p)) * 10 ** rng.uniform(-1, 1)
     if rng.random() < 0.3:
         X += 3 * rng.standard_normal((2 * n, 1))  # correlated
@@ -61,31 +69,31 @@ def case(rng):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_bound_holds_in_a_thousand_random_cases(seed):
+def test_the_bound_holds_in_a_thousand_random_cases(seed: int) -> None:
     rng = np.random.default_rng([20, seed])
     for _ in range(100):
         n, logistic, options, X, y = case(rng)
         loss = get_loss("logistic" if logistic else "squared")
         if logistic:
             y = np.where(y > np.median(y), 1.0, -1.0)
-            model = conche.CoCoAClassifier(loss="logistic", **options)
+            model: Any = conche.CoCoAClassifier(loss="logistic", **options)
         else:
             model = conche.CoCoARegressor(**options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if rng.random() < 0.5 and len(set(y[n:])) >= 2:
                 model.partial_fit(X[n:], y[n:])
-            check(model, X[:n], y[:n], loss, options["solver"] == "memory")
+            check(model, X[:n], y[:n], loss)
 
 
-def check(model, X, y, loss, memory):
-    if loss.name == "logistic" and not hasattr(model, "coef_") and len(set(y)) < 2:
+def check(model: Any, X: Array, y: Array, loss: Loss) -> None:
+    if loss.probabilistic and not hasattr(model, "coef_") and len(set(y)) < 2:
         return
     p, seen = X.shape[1], hasattr(model, "coef_")
     before = model.coef_.ravel().copy() if seen else np.zeros(p)
-    P = np.zeros((p, p))
-    if memory:
-        P = penalty_of(model, p) if seen else model.damping * np.eye(p)
+    P: Array = np.zeros((p, p))
+    if isinstance(model.solver, Memory):
+        P = penalty_of(model, p) if seen else np.eye(p) * model.get_params()["solver__damping"]
     model.partial_fit(X, y)
     d = model.coef_.ravel() - before
     value = float(loss.value((X @ model.coef_.ravel())[:, None], y[:, None])[0] + 0.5 * d @ P @ d)
@@ -96,23 +104,24 @@ def check(model, X, y, loss, memory):
     assert value - best <= bound + rounding, (model, value - best, bound)
 
 
-def test_it_goes_to_zero_where_it_can_and_tol_stops_there():
+def test_it_goes_to_zero_where_it_can_and_tol_stops_there() -> None:
     """A penalty, columns that fit any target, or one node that has them all."""
     task = conche.gaussian_tasks(1, 60, 40, noise_var=0.1)[0]
     wide = conche.gaussian_tasks(1, 30, 80, noise_var=0.1)[0]
-    for X, y, options in (
-        (task.X, task.y, dict(n_nodes=4, solver="memory", acceleration="cg")),
-        (wide.X, wide.y, dict(n_nodes=4, acceleration="cg")),
+    cases: list[tuple[Array, Array, dict[str, Any]]] = [
+        (task.X, task.y, dict(n_nodes=4, solver="memory", steps="cg")),
+        (wide.X, wide.y, dict(n_nodes=4, steps="cg")),
         (task.X, task.y, dict(n_nodes=1)),
-        (task.X, task.y, dict(n_nodes=4, solver="sparse", damping=0.05, aggregation="adaptive")),
-    ):
+        (task.X, task.y, dict(n_nodes=4, solver=ElasticNet(0.05), steps="adaptive")),
+    ]
+    for X, y, options in cases:
         model = conche.CoCoARegressor(n_rounds=500, tol=1e-6, **options).partial_fit(X, y)
         bounds = [r["bound"] for r in model.history_]
         assert bounds[-1] <= 1e-6 * 0.5 * np.mean(y**2) and len(bounds) < 200, options
         assert all(b <= a * (1 + 1e-9) + 1e-15 for a, b in pairwise(bounds))
 
 
-def test_at_zero_damping_several_nodes_know_no_more_than_the_loss():
+def test_at_zero_damping_several_nodes_know_no_more_than_the_loss() -> None:
     """Two columns that are nearly the same, one a node: every node sees next to nothing of the
     residual, which is all in the span of both. No bound from these messages could be lower."""
     e = 1e-6
@@ -123,7 +132,7 @@ def test_at_zero_damping_several_nodes_know_no_more_than_the_loss():
     assert model.history_[-1]["bound"] == pytest.approx(0.5 / 3)  # and it is exact: X w = y
 
 
-def test_columns_beyond_the_numbers_precision_are_not_called_fitted():
+def test_columns_beyond_the_numbers_precision_are_not_called_fitted() -> None:
     """One node cuts singular values that are rounding next to the largest; the bound knows."""
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 30))
@@ -134,7 +143,7 @@ def test_columns_beyond_the_numbers_precision_are_not_called_fitted():
     assert model.history_[-1]["bound"] <= model.history_[-1]["loss"]
 
 
-def test_tol_waits_for_a_certificate_where_there_is_one():
+def test_tol_waits_for_a_certificate_where_there_is_one() -> None:
     task = conche.gaussian_tasks(1, 400, 60, noise_var=0.1)[0]
     model = conche.CoCoARegressor(n_nodes=30, n_rounds=3000, solver="memory", tol=0.05)
     model.partial_fit(task.X, task.y)
@@ -142,8 +151,10 @@ def test_tol_waits_for_a_certificate_where_there_is_one():
     assert 10 < len(model.history_) < 3000
 
 
-@pytest.mark.parametrize("options", [dict(aggregation="adaptive"), dict(acceleration="cg")])
-def test_single_precision_and_labels_that_can_be_told_apart_stay_finite(options):
+@pytest.mark.parametrize("options", [dict(steps="adaptive"), dict(steps="cg")])
+def test_single_precision_and_labels_that_can_be_told_apart_stay_finite(
+    options: dict[str, Any],
+) -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(2, 12))

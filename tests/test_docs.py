@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")),
+]
 BLOCKS = [
     (name, i, code)
     for name in DOCUMENTS
@@ -17,24 +21,40 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize(("name", "i", "code"), BLOCKS, ids=[f"{n}-{i}" for n, i, _ in BLOCKS])
-def test_code_in_documents_runs(name, i, code, tmp_path, monkeypatch):
+def test_code_in_documents_runs(
+    name: str, i: int, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(code, f"{name}, block {i}", "exec"), {})
 
 
-def test_equations_name_tests_and_functions_that_exist():
-    import conche
-
-    text = (ROOT / "docs" / "equations.md").read_text()
-    tests = "\n".join(p.read_text() for p in (ROOT / "tests").glob("test_*.py"))
-    for name in re.findall(r"\b(test_\w+)(?!\w*\.py)", text):
-        assert f"def {name}(" in tests or (ROOT / "tests" / f"{name}.py").exists(), name
-    for name in re.findall(r"`theory\.(\w+)", text):
-        assert hasattr(conche.theory, name), name
-
-
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_links_lead_somewhere(name):
+def test_links_lead_somewhere(name: str) -> None:
     for link in re.findall(r"\]\(([^)#]+)\)", (ROOT / name).read_text()):
         if "://" not in link:
             assert ((ROOT / name).parent / link).exists(), link
+
+
+def test_a_tasks_walk_visits_each_file_once_and_never_turns_back() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    walk = re.findall(r"^\d+\. `([\w/]+\.py)`", text, re.M)
+    assert 10 <= len(walk) <= 15 and len(set(walk)) == len(walk)
+    assert all((ROOT / "src" / "conche" / file).is_file() for file in walk)
+    modules = [file.removesuffix(".py").replace("/", ".") for file in walk]
+    for k, file in enumerate(walk):  # none of them imports one that comes later
+        source = (ROOT / "src" / "conche" / file).read_text()
+        package = modules[k].split(".")[:-1]
+        for dots, name in re.findall(r"^from (\.+)([\w.]*) import", source, re.M):
+            parent = package[: len(package) - len(dots) + 1]
+            target = ".".join([*parent, name]) if name else ".".join(parent)
+            assert target not in modules[k:], (file, target)
+
+
+def test_the_readme_names_every_room() -> None:
+    text = (ROOT / "README.md").read_text().partition("## Reading the code")[2]
+    rooms = [
+        f"{path.name}/" if path.is_dir() else path.name
+        for path in (ROOT / "src" / "conche").iterdir()
+        if not path.name.startswith("__") and (path.is_dir() or path.suffix == ".py")
+    ]
+    assert [room for room in rooms if f"`{room}`" not in text] == []

@@ -5,15 +5,20 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import conche
+from conche.common.arrays import Array
+from conche.network.ray import RayNetwork
 
-from .engine_battery import compare, ray_there
-from .test_training import write
+from .helpers import namespaces
+from .helpers.engine_battery import compare, in_turns, ray_there
+from .helpers.files import write
 
 HERE = Path(__file__).parents[1]
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
@@ -23,52 +28,53 @@ mpi = pytest.mark.skipif(
 )
 
 
+TRAIN = ("-m", "conche", "train")
+
+
 def mpiexec(n: int, *arguments: object) -> subprocess.CompletedProcess[str]:
     command = [str(MPIEXEC), "-n", str(n), sys.executable, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=HERE, timeout=100)
 
 
 @mpi
-def test_mpi_gives_the_local_result():
-    done = mpiexec(2, "-m", "tests.engine_battery")
+def test_mpi_gives_the_local_result() -> None:
+    done = mpiexec(2, "-m", "tests.helpers.engine_battery")
     assert done.returncode == 0 and done.stdout == "all the same\n", done.stdout + done.stderr
 
 
 @mpi
-def test_conche_train_on_mpi(tmp_path):
+def test_conche_train_on_mpi(tmp_path: Path) -> None:
     write(tmp_path / "s", conche.gaussian_tasks(4, 50, 9, n_shared=6, noise_var=0.1))
-    main = ["-c", "from conche.cli import main; main()", "train", tmp_path / "s", "--target", "y"]
-    done = mpiexec(2, *main, "--nodes", 2, "--network", "mpi", "--checkpoint", tmp_path / "state",
-                   "--out", tmp_path / "m")  # fmt: skip
+    train = [*TRAIN, tmp_path / "s", "--target", "y", "--nodes", 2, "--network", "mpi"]
+    train += ["--checkpoint", tmp_path / "state"]
+    done = mpiexec(2, *train, "--out", tmp_path / "m")
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("node(s)") == 1 and done.stderr == ""  # one rank speaks
     here = conche.ConcheRegressor(n_nodes=2, fit_intercept=True, scaling="first")
     for task in conche.FileStream(tmp_path / "s"):
         here.partial_fit(task.X, task.y)
     assert conche.load(tmp_path / "m").coef_ == pytest.approx(here.coef_, rel=1e-10)
-    again = mpiexec(2, *main, "--nodes", 2, "--network", "mpi", "--checkpoint", tmp_path / "state",
-                    "--resume", "--out", tmp_path / "again")  # fmt: skip
+    again = mpiexec(2, *train, "--resume", "--out", tmp_path / "again")
     assert again.returncode == 0 and "4 of 4 were learnt" in again.stdout
     assert (tmp_path / "again").read_bytes() == (tmp_path / "m").read_bytes()
 
 
 @mpi
-def test_a_failure_on_one_rank_ends_all_with_its_message(tmp_path):
+def test_a_failure_on_one_rank_ends_all_with_its_message(tmp_path: Path) -> None:
     tasks = conche.gaussian_tasks(3, 50, 9, n_shared=6, noise_var=0.1)
     tasks[1].X[4, 8] = np.nan  # a column of the last node
     write(tmp_path / "s", tasks)
-    main = ["-c", "from conche.cli import main; main()", "train", tmp_path / "s", "--target", "y",
-            "--network", "mpi", "--out", tmp_path / "m"]  # fmt: skip
-    done = mpiexec(2, *main, "--nodes", 2)
+    train = [*TRAIN, tmp_path / "s", "--target", "y", "--network", "mpi", "--out", tmp_path / "m"]
+    done = mpiexec(2, *train, "--nodes", 2)
     assert done.returncode != 0 and not (tmp_path / "m").exists()
     lines = [line for line in done.stderr.splitlines() if line.startswith("conche: ")]
     assert len(lines) == 1 and "node 1" in lines[0] and "column 'c8'" in lines[0], done.stderr
-    done = mpiexec(2, *main, "--nodes", 3)
+    done = mpiexec(2, *train, "--nodes", 3)
     assert done.returncode != 0 and "2 MPI rank(s) for 3 nodes" in done.stderr
 
 
 @mpi
-def test_a_script_that_fails_on_one_rank_ends_on_all(tmp_path):
+def test_a_script_that_fails_on_one_rank_ends_on_all(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("""
 import conche
@@ -83,7 +89,7 @@ conche.ConcheRegressor(n_nodes=2, network="mpi").partial_fit(task.X, task.y)
 
 
 @mpi
-def test_ranks_with_different_tasks_are_told_so(tmp_path):
+def test_ranks_with_different_tasks_are_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text("""
 import conche
@@ -95,17 +101,19 @@ conche.ConcheRegressor(n_nodes=2, network="mpi").partial_fit(task.X, task.y)
     assert done.returncode != 0 and "different shapes: 50 x 8, 51 x 8" in done.stderr
 
 
-@ray_there
-def test_ray_gives_the_local_result(network):
+def test_ray_gives_the_local_result(network: RayNetwork) -> None:
     assert compare(lambda: network) == []
 
 
-@ray_there
-def test_columns_on_disk_are_read_by_the_nodes(network, tmp_path):
+def test_models_share_a_ray_network_in_turns(network: RayNetwork) -> None:
+    assert in_turns(network) == []
+
+
+def test_columns_on_disk_are_read_by_the_nodes(network: RayNetwork, tmp_path: Path) -> None:
     write(tmp_path / "s", conche.gaussian_tasks(2, 40, 10, n_shared=6, noise_var=0.1))
-    here, there = (conche.ConcheRegressor(n_nodes=2, network=n) for n in ("local", network))
-    stream = conche.FileStream(tmp_path / "s")
-    for task in stream:
+    here = conche.ConcheRegressor(n_nodes=2)
+    there = conche.ConcheRegressor(n_nodes=2, network=network)
+    for task in conche.FileStream(tmp_path / "s"):
         here.partial_fit(task.X, task.y)
         there.partial_fit(Unread(task.X), task.y)
     assert there.coef_ == pytest.approx(here.coef_, rel=1e-10)
@@ -114,27 +122,34 @@ def test_columns_on_disk_are_read_by_the_nodes(network, tmp_path):
 class Unread(conche.tasks.Columns):
     """Columns that the driver must not read."""
 
-    def __init__(self, inner):
-        self.inner, self.shape, self.names = inner, inner.shape, inner.names
+    def __init__(self, inner: conche.tasks.Columns):
+        self.inner, self.names, self.dtype = inner, inner.names, inner.dtype
 
-    def read(self, columns):
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.inner.shape
+
+    def select(self, which: slice | Array) -> conche.tasks.Columns:
+        return Unread(self.inner.select(which))
+
+    def read(self) -> Array:
         raise AssertionError("the driver has read columns")
 
-    def source(self):
-        return self.inner.source()
+    def sendable(self) -> conche.tasks.Columns | None:
+        return self.inner.sendable()
 
 
 class Counted:
     """A communicator that counts the bytes this rank gives away in sums."""
 
-    def __init__(self, comm):
-        self.comm, self.sums = comm, []
+    def __init__(self, comm: Any):
+        self.comm, self.sums = comm, list[int]()
 
-    def Allreduce(self, own, total, **options):
+    def Allreduce(self, own: Array, total: Array, **options: Any) -> None:
         self.sums.append(own.nbytes)
-        return self.comm.Allreduce(own, total, **options)
+        self.comm.Allreduce(own, total, **options)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.comm, name)
 
 
@@ -159,45 +174,55 @@ def count_on_a_rank() -> None:
 
 
 @mpi
-def test_an_mpi_round_is_one_vector_a_rank():
+def test_an_mpi_round_is_one_vector_a_rank() -> None:
     done = mpiexec(2, "-c", "from tests.test_engines import count_on_a_rank as c; c()")
     assert done.returncode == 0, done.stderr
 
 
-@ray_there
-@pytest.mark.parametrize("acceleration", [None, "cg"])
-def test_a_ray_round_is_one_vector_each_way_a_node(network, monkeypatch, tmp_path, acceleration):
+@pytest.mark.parametrize("steps", ["safe", "cg"])
+def test_a_ray_round_is_one_vector_each_way_a_node(
+    network: RayNetwork,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    steps: Literal["safe", "cg"],
+) -> None:
     """What is serialised for the nodes, and what comes back, against what history_ counts; the
     columns are on disk, and nothing of their size goes either way."""
     import ray
 
     n, rounds, K = 5000, 4, 2
     write(tmp_path / "s", conche.gaussian_tasks(1, n, 40, noise_var=0.1))
-    down, up = [], []
+    down: list[tuple[str, list[int]]] = []
+    up: list[tuple[str, list[int]]] = []
 
-    def size(thing) -> int:
-        return len(ray.cloudpickle.dumps(thing, protocol=5))
+    def size(thing: object) -> int:
+        pickled = ray.cloudpickle.dumps(thing, protocol=5)  # type: ignore[no-untyped-call]  # Ray's
+        return len(pickled)
 
     every = type(network)._all
 
-    def spied(self, method, calls, returns=1, **options):
-        answers = every(self, method, calls, returns, **options)
+    def spied(
+        self: RayNetwork,
+        method: str,
+        calls: Sequence[tuple[Any, ...]],
+        returns: int = 1,
+        wait: float | None = None,
+    ) -> list[Any]:
+        answers = every(self, method, calls, returns, wait)
         down.append((method, [size(call) for call in calls]))
         up.append((method, [size(a[0] if returns > 1 else a) for a in answers]))
         return answers
 
     monkeypatch.setattr(type(network), "_all", spied)
     task = next(iter(conche.FileStream(tmp_path / "s")))
-    model = conche.CoCoARegressor(
-        n_nodes=K, n_rounds=rounds, network=network, acceleration=acceleration
-    )
+    model = conche.CoCoARegressor(n_nodes=K, n_rounds=rounds, network=network, steps=steps)
     model.partial_fit(task.X, task.y)
     words = 4096  # of envelope: names of classes, shapes, references
     sent = [s for method, sizes in down for s in sizes if method == "propose"]
     back = [s for method, sizes in up for s in sizes if method == "propose"]
     assert len(sent) == len(back) == K * rounds
     assert all(0 <= s - 8 * n <= words for s in [*sent, *back])
-    scalars = 0 if acceleration is None else 2 * 8  # step and momentum
+    scalars = 0 if steps == "safe" else 2 * 8  # step and momentum
     assert {r["bytes"] for r in model.history_} == {K * (2 * 8 * n + scalars)}
     for direction, allowed in ((down, words), (up, 8 * n + words)):
         others = [(m, s) for m, sizes in direction for s in sizes if m != "propose"]
@@ -205,14 +230,12 @@ def test_a_ray_round_is_one_vector_each_way_a_node(network, monkeypatch, tmp_pat
 
 
 @ray_there
-def test_two_machines_in_namespaces():
+def test_two_machines_in_namespaces() -> None:
     """A Ray head and a worker with networks of their own: the whole battery, the bytes on the wire
     between them, and a machine that is lost."""
-    from . import namespaces
-
     if reason := namespaces.missing():
         pytest.skip(f"network namespaces cannot be made here: {reason}")
     with namespaces.cluster() as cluster:
-        done = cluster.drive("-m", "tests.two_machines", cluster.worker_raylet())
+        done = cluster.drive("-m", "tests.helpers.two_machines", cluster.worker_raylet())
     said = done.stdout + done.stderr  # where Ray, too, has its say
     assert done.returncode == 0 and "all the same" in done.stdout, said

@@ -1,67 +1,78 @@
-"""Ray: nodes that are killed or hang at any moment, drivers that are killed; nothing is lost."""
+"""Nodes that are killed or hang at any moment, drivers that are killed or interrupted; nothing is
+lost."""
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import conche
+from conche.cli import main
+from conche.network import Network
 from conche.network import ray as engine
-from conche.network.base import NodeError
+from conche.network.ray import RayNetwork
 
-from .engine_battery import ray_there
-from .test_training import write
+from .helpers.engine_battery import ray_there, same_memory, states
+from .helpers.files import write
 
-pytestmark = ray_there
+Moment = tuple[str, int]  # a method, and how often it has been called then; "after end" is one, too
 
 
-class Disturbed:
-    """A Ray network whose nodes meet with accidents: (method, how often it is called before)."""
+def strike(network: RayNetwork, k: int, how: int) -> None:
+    import ray
 
-    def __init__(self, network, how: int, *moments: tuple[str, int]):
-        self.__dict__.update(network=network, how=how, left=list(moments), calls={})
+    os.kill(ray.get(network.workers[k].pid.remote()), how)
 
-    def __getattr__(self, name):
-        call = getattr(self.network, name)
-        if name not in ("begin", "prepare", "propose", "end", "commit"):
-            return call
-        self.calls[name] = number = self.calls.get(name, 0) + 1
 
-        def disturbed(*arguments):
-            if (name, number) in self.left:
-                self.left.remove((name, number))
-                self.strike(number % len(self.network.workers))
-            return call(*arguments)
+@contextmanager
+def accidents(network: RayNetwork, how: int, moments: list[Moment]) -> Iterator[list[Moment]]:
+    """A Ray network whose nodes meet with accidents: those that are still to come."""
+    left, calls = list(moments), dict[str, int]()
 
-        return disturbed
+    def happens(name: str) -> None:
+        calls[name] = number = calls.get(name, 0) + 1
+        if (name, number) in left:
+            left.remove((name, number))
+            strike(network, number % len(network.workers), how)
 
-    def strike(self, k):
-        import ray
+    def disturbed(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def method(*arguments: Any) -> Any:
+            happens(name)
+            answer = call(*arguments)
+            happens(f"after {name}")
+            return answer
 
-        os.kill(ray.get(self.network.workers[k].pid.remote()), self.how)
+        return method
 
-    def __setattr__(self, name, value):
-        setattr(self.network, name, value)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("begin", "factorise", "propose", "end"):
+            patch.setattr(network, name, disturbed(name, getattr(network, name)))
+        yield left
 
 
 ROUNDS = 20
 TASKS = 5
 
 
-def moments(*where: tuple[str, int, int]) -> list[tuple[str, int]]:
+def moments(*where: tuple[str, int, int]) -> list[Moment]:
     """From (method, task, round), counted from 1, to (method, number of its call)."""
     return [(name, (t - 1) * ROUNDS + i if name == "propose" else t) for name, t, i in where]
 
 
-def both(network, **options):
+def both(network: Network, **options: Any) -> tuple[conche.CoCoARegressor, conche.CoCoARegressor]:
     """The same stream without accidents, here, and with them, there."""
     tasks = conche.gaussian_tasks(TASKS, 60, 48, n_shared=20, noise_var=0.1, correlation=0.7)
     here, there = (
@@ -74,51 +85,61 @@ def both(network, **options):
     return here, there
 
 
-def test_nodes_killed_at_every_moment_are_restored_exactly(network):
-    """Task start, first, middle and last round, two in one task, the task's end, between tasks;
-    rounds beyond those that are kept for a replay."""
+def test_nodes_killed_at_every_moment_are_restored_exactly(network: RayNetwork) -> None:
+    """Task start, first, middle and last round, two in one task, the task's end, between a task's
+    end and the next one's start; rounds beyond those that are kept for a replay."""
     assert engine.REPLAY < ROUNDS
     killed = moments(
-        ("begin", 2, 0), ("propose", 3, 1), ("propose", 3, 18), ("propose", 4, ROUNDS),
-        ("end", 4, 0), ("commit", 4, 0), ("begin", 5, 0),
-    )  # fmt: skip
-    disturbed = Disturbed(network, signal.SIGKILL, *killed)
+        ("begin", 2, 0),
+        ("factorise", 2, 0),
+        ("propose", 3, 1),
+        ("propose", 3, 18),
+        ("propose", 4, ROUNDS),
+        ("end", 4, 0),
+        ("after end", 4, 0),
+        ("begin", 5, 0),
+        ("after end", 5, 0),
+    )
     before = network.failures
-    here, there = both(disturbed, solver="memory", acceleration="cg")
-    assert disturbed.left == [] and len(here.history_) == TASKS * ROUNDS
-    assert network.failures == before + len(killed)
+    with accidents(network, signal.SIGKILL, killed) as left:
+        here, there = both(network, solver="memory", steps="cg")
+    assert left == [] and len(here.history_) == TASKS * ROUNDS
+    assert network.failures == before + len(killed) - 1  # the last one is not missed yet
     assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-10
-    for a, b in zip(here._nodes.states(), network.states(), strict=True):
-        assert a.memory.keys() == b.memory.keys()
-        assert all(np.allclose(a.memory[k], b.memory[k], rtol=1e-9, atol=1e-9) for k in a.memory)
+    assert same_memory(states(here), states(there))
 
 
-def test_nodes_that_hang_at_every_moment_are_replaced(network):
+def test_nodes_that_hang_at_every_moment_are_replaced(network: RayNetwork) -> None:
     """In plain rounds, whose steps the nodes know."""
     hung = moments(
-        ("begin", 2, 0), ("propose", 2, 1), ("propose", 3, 18), ("propose", 4, ROUNDS),
+        ("begin", 2, 0),
+        ("propose", 2, 1),
+        ("propose", 3, 18),
+        ("propose", 4, ROUNDS),
         ("begin", 5, 0),
-    )  # fmt: skip
-    disturbed = Disturbed(network, signal.SIGSTOP, *hung)
-    network.timeout, before = 1.0, network.failures
+    )
+    before = network.failures
+    network.timeout = 1.0
     try:
-        here, there = both(disturbed, solver="exact")
+        with accidents(network, signal.SIGSTOP, hung) as left:
+            here, there = both(network, solver="exact")
     finally:
         network.timeout = 20
-    assert disturbed.left == [] and network.failures >= before + len(hung)
+    assert left == [] and network.failures >= before + len(hung)
     assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-10
 
 
 def test_a_node_that_always_fails_ends_the_run_and_leaves_the_checkpoint(
-    network, tmp_path, monkeypatch, capsys
-):
-    from conche.cli import main
-
+    network: RayNetwork,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     tasks = conche.gaussian_tasks(3, 40, 10, n_shared=6, noise_var=0.1)
     write(tmp_path / "s", tasks)
-    begun, sends = [], engine.RayNetwork._send
+    begun, sends = list[str](), RayNetwork._send
 
-    def send(self, k, method, call, returns):
+    def send(self: RayNetwork, k: int, method: str, call: tuple[Any, ...], returns: int) -> Any:
         begun.append(method) if method == "begin" and k == 0 else None
         self.retries = 1  # not three: each takes a new process
         if method == "propose" and k == 0 and len(begun) == 3:
@@ -127,17 +148,17 @@ def test_a_node_that_always_fails_ends_the_run_and_leaves_the_checkpoint(
             ray.kill(self.workers[0])
         return sends(self, k, method, call, returns)
 
-    command = ["conche", "train", str(tmp_path / "s"), "--target", "y", "--nodes", "2",
-               "--network", "ray", "--checkpoint", str(tmp_path / "state"),
-               "--out", str(tmp_path / "m")]  # fmt: skip
+    command = ["conche", "train", str(tmp_path / "s"), "--target", "y", "--nodes", "2"]
+    command += ["--network", "ray", "--checkpoint", str(tmp_path / "state")]
+    command += ["--out", str(tmp_path / "m")]
     with monkeypatch.context() as patch:
-        patch.setattr(engine.RayNetwork, "_send", send)
+        patch.setattr(RayNetwork, "_send", send)
         patch.setattr(sys, "argv", command)
         with pytest.raises(SystemExit) as stopped:
             main()
-    said = capsys.readouterr().err
-    assert stopped.value.code == 2 and "node 0 failed 2 time(s) in one task" in said
-    assert len(said.strip().splitlines()) == 1 and not (tmp_path / "m").exists()
+    told = capsys.readouterr().err
+    assert stopped.value.code == 2 and "node 0 failed 2 time(s) in one task" in told
+    assert len(told.strip().splitlines()) == 1 and not (tmp_path / "m").exists()
     monkeypatch.setattr(sys, "argv", [*command, "--resume"])
     with pytest.raises(SystemExit) as done:
         main()
@@ -148,7 +169,9 @@ def test_a_node_that_always_fails_ends_the_run_and_leaves_the_checkpoint(
     assert conche.load(tmp_path / "m").coef_ == pytest.approx(straight.coef_, rel=1e-10)
 
 
-def test_a_model_whose_node_always_fails_stays_as_it_was_and_goes_on(network, monkeypatch):
+def test_a_model_whose_node_always_fails_stays_as_it_was_and_goes_on(
+    network: RayNetwork, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tasks = conche.gaussian_tasks(2, 40, 10, n_shared=6, noise_var=0.1)
     here, there = (
         conche.CoCoARegressor(n_nodes=3, n_rounds=3, network=n) for n in ("local", network)
@@ -156,9 +179,9 @@ def test_a_model_whose_node_always_fails_stays_as_it_was_and_goes_on(network, mo
     for model in (here, there):
         model.partial_fit(tasks[0].X, tasks[0].y)
     coef = there.coef_.copy()
-    sends = engine.RayNetwork._send
+    sends = RayNetwork._send
 
-    def send(self, k, method, call, returns):
+    def send(self: RayNetwork, k: int, method: str, call: tuple[Any, ...], returns: int) -> Any:
         if method == "propose" and k == 0:
             import ray
 
@@ -167,8 +190,8 @@ def test_a_model_whose_node_always_fails_stays_as_it_was_and_goes_on(network, mo
 
     network.retries = 0
     with monkeypatch.context() as patch:
-        patch.setattr(engine.RayNetwork, "_send", send)
-        with pytest.raises(NodeError, match="node 0 failed 1 time"):
+        patch.setattr(RayNetwork, "_send", send)
+        with pytest.raises(conche.NodeError, match="node 0 failed 1 time"):
             there.partial_fit(tasks[1].X, tasks[1].y)
     network.retries = 3
     assert np.array_equal(there.coef_, coef)
@@ -177,12 +200,9 @@ def test_a_model_whose_node_always_fails_stays_as_it_was_and_goes_on(network, mo
     assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-10
 
 
-def test_a_copy_has_nodes_of_its_own_and_both_go_on(network, tmp_path):
-    """Neither a clone, nor a deep copy, nor a saved model shares the original's actors."""
-    import copy
-
-    from sklearn.base import clone
-
+def test_a_copy_has_nodes_of_its_own_and_both_go_on(network: RayNetwork, tmp_path: Path) -> None:
+    """Neither a clone, nor a deep copy, nor a saved model shares the original's actors; one whose
+    network was closed starts it again."""
     tasks = conche.gaussian_tasks(3, 40, 10, n_shared=6, noise_var=0.1)
     here = conche.CoCoARegressor(n_nodes=3, n_rounds=2, solver="memory")
     there = conche.CoCoARegressor(n_nodes=3, n_rounds=2, solver="memory", network=network)
@@ -190,54 +210,43 @@ def test_a_copy_has_nodes_of_its_own_and_both_go_on(network, tmp_path):
         model.partial_fit(tasks[0].X, tasks[0].y)
     twin, other = copy.deepcopy(there), clone(there)
     conche.save(there, tmp_path / "m")
+    conche.save(twin, tmp_path / "twin")  # before it has actors
     other.fit(-tasks[1].X, tasks[1].y)
+    assert len({id(model.network_) for model in (there, twin, other)}) == 3
+    for name in ("m", "twin"):
+        assert np.array_equal(conche.load(tmp_path / name).coef_, there.coef_)
     for model in (here, there, twin, loaded := conche.load(tmp_path / "m")):
         model.partial_fit(tasks[2].X, tasks[2].y)
     for model in (there, twin, loaded):
         assert np.max(np.abs(here.coef_ - model.coef_)) <= 1e-10
-    for model in (twin, other):
-        model._nodes.close()
-        with pytest.raises(RuntimeError, match="closed"):
-            model.partial_fit(tasks[2].X, tasks[2].y)
-
-
-def test_an_interrupted_commit_or_start_leaves_model_and_nodes_together(network, monkeypatch):
-    tasks = conche.gaussian_tasks(3, 40, 10, n_shared=6, noise_var=0.1)
-    here, there = (
-        conche.CoCoARegressor(n_nodes=3, n_rounds=2, network=n) for n in ("local", network)
-    )
-    for model in (here, there):
-        model.partial_fit(tasks[0].X, tasks[0].y)
-    start = engine.RayNetwork.start
-
-    def interrupted(self, *arguments):
-        patch.undo()
-        start(self, *arguments)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine.RayNetwork, "start", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            there.fit(tasks[1].X, tasks[1].y)
-    for model in (here, there):
-        model.partial_fit(tasks[1].X, tasks[1].y)
-    assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-10
+    alone = clone(other).set_params(network="local").fit(-tasks[1].X, tasks[1].y)
+    for model, undisturbed in ((twin, here), (other, alone)):
+        model.network_.close()
+        for one in (model, undisturbed):
+            one.partial_fit(tasks[1].X, tasks[1].y)
+        assert np.max(np.abs(undisturbed.coef_ - model.coef_)) <= 1e-10
 
 
 @pytest.mark.parametrize(
-    "options", [dict(timeout="x"), dict(timeout=-1), dict(retries=-1), dict(resources=5),
-                dict(keep="here")]
-)  # fmt: skip
-def test_settings_that_cannot_be_are_refused(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        engine.RayNetwork(**options)
+    "options",
+    [
+        dict(timeout="x"),
+        dict(timeout=-1),
+        dict(retries=-1),
+        dict(resources=5),
+        dict(keep="here"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(conche.ParameterError, match=next(iter(options))):
+        RayNetwork(**options)
 
 
-def test_an_address_is_not_ignored(network):
-    model = conche.CoCoARegressor(network=engine.RayNetwork("192.0.2.77:6379"))
+def test_an_address_is_not_ignored(network: RayNetwork) -> None:
+    model = conche.CoCoARegressor(network=RayNetwork("192.0.2.77:6379"))
     task = conche.gaussian_tasks(1, 20, 4)[0]
     conche.CoCoARegressor(n_nodes=3, network=network).partial_fit(task.X, task.y)
-    with pytest.raises(ValueError, match="Ray runs here already"):
+    with pytest.raises(conche.ParameterError, match="Ray runs here already"):
         model.partial_fit(task.X, task.y)
 
 
@@ -248,37 +257,42 @@ STORY = """
 import conche, os, signal, sys
 from pathlib import Path
 from conche.network.ray import RayNetwork
+from conche.nodes import Node, Setup
 def listening():
     lines = [l.split() for f in ("tcp", "tcp6") for l in open(f"/proc/net/{{f}}").readlines()[1:]]
     return {{l[1] for l in lines if l[3] == "0A"}}
-before, commits, commit = listening(), [], RayNetwork.commit
-def committed(self):
+before, ends, end = listening(), [], RayNetwork.end
+def ended(self, *arguments):
     import ray
-    commit(self)
-    commits.append(1)
-    if len(commits) == {commits}:
+    done = end(self, *arguments)
+    ends.append(1)
+    if len(ends) == {ends}:
         said = [{{where.split(":")[0] for where in listening() - before}},
                 ray.get([w.pid.remote() for w in self.workers]),
                 [ray._private.worker._global_node.get_session_dir_path()]]
         Path("{story}").write_text("\\n".join(" ".join(map(str, line)) for line in said))
         {last}
-RayNetwork.commit = committed
+    return done
+RayNetwork.end = ended
 from conche.cli import main
 main()
 """
 
 
+@ray_there
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="no /proc/net to look at")
-def test_ray_listens_on_loopback_alone_and_leaves_nothing(tmp_path):
+def test_ray_listens_on_loopback_alone_and_leaves_nothing(tmp_path: Path) -> None:
     """Neither a driver that is killed nor one that ends leaves processes; the next start removes
     what files a killed one has left. The killed driver's stream is resumed."""
     write(tmp_path / "s", conche.gaussian_tasks(4, 40, 10, n_shared=6, noise_var=0.1))
-    options = ["train", tmp_path / "s", "--target", "y", "--nodes", "2", "--network", "ray",
-               "--checkpoint", tmp_path / "state", "--out", tmp_path / "m"]  # fmt: skip
+    options = ["train", tmp_path / "s", "--target", "y", "--nodes", "2", "--network", "ray"]
+    options += ["--checkpoint", tmp_path / "state", "--out", tmp_path / "m"]
 
-    def run(name, first, commits, last, *more):
+    def run(
+        name: str, first: str, ends: int, last: str, *more: str
+    ) -> tuple[subprocess.CompletedProcess[str], Path]:
         story = tmp_path / name
-        code = STORY.format(first=first, last=last, commits=commits, story=story)
+        code = STORY.format(first=first, last=last, ends=ends, story=story)
         command = [sys.executable, "-c", code, *map(str, options), *more]
         done = subprocess.run(command, capture_output=True, text=True, timeout=100)
         addresses, pids, session = story.read_text().splitlines()

@@ -8,19 +8,23 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
 import conche
-from conche import theory
-from conche.figures import SpecError, built_in, check, make, read_spec
-from conche.figures.checks import passed
-from conche.figures.run import Figure
-from conche.figures.work import Row
+from conche.errors import SpecError
+from conche.paper import theory
+from conche.paper.figures import Figure, Finding, built_in, check, make, passed, read_spec
+from conche.paper.figures.findings import all_below, below, near
+from conche.paper.figures.statements import PRINTED, STATEMENTS
+from conche.paper.figures.sweep import sweep
+from conche.paper.figures.work import Row
+
+from .helpers.commands import CONCHE, run, run_here
 
 SPEC = """
 title = "small"
@@ -54,31 +58,28 @@ def table(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_papers_figures_are_all_there():
+def test_the_papers_figures_are_all_there() -> None:
     assert built_in() == [f"fig{i}" for i in range(2, 13)]
     for name in built_in():
         assert read_spec(name, "paper").trials == 100
         assert read_spec(name, "quick").source
 
 
-def test_results_and_their_agreement_with_simulate(small, tmp_path):
+def test_results_and_their_agreement_with_simulate(small: Path, tmp_path: Path) -> None:
     """One draw for all nodes, similarities and horizons gives what one setting at a time gives."""
     figure, there = make(read_spec(str(small)), tmp_path, seed=3)
     assert not there
     folder = tmp_path / "small"
-    assert {f.name for f in folder.iterdir()} == {
-        "table.csv", "figure.png", "figure.svg", "manifest.json",
-    }  # fmt: skip
+    written = {"table.csv", "figure.png", "figure.svg", "manifest.json"}
+    assert {f.name for f in folder.iterdir()} == written
     rows = table(folder)
     assert list(rows[0]) == ["panel", "x", "curve", "simulated", "stderr", "theory"]
     assert len(rows) == 2 * (4 * 2 * 2 + 4 * 2 * 2)
     for K in (1, 2, 3, 4):
         sizes = [24 // K] * K
-        alone = conche.simulate(4, 40, sizes, 12, 0.01, trials=12, seed=3)
-        (row,) = (
-            r for r in rows
-            if (r["panel"], r["x"], r["curve"]) == ("a", str(K), "p_S=12, T=4")
-        )  # fmt: skip
+        alone = conche.simulate(4, 40, sizes, n_shared=12, trials=12, seed=3)
+        wanted = ("a", str(K), "p_S=12, T=4")
+        (row,) = (r for r in rows if (r["panel"], r["x"], r["curve"]) == wanted)
         assert float(row["simulated"]) == pytest.approx(alone.mean[-1], rel=1e-10)
         assert float(row["stderr"]) == pytest.approx(alone.stderr[-1], rel=1e-10)
         expected = theory.generalization_error(theory.Similarity.shared(4, sizes, 12), 40, 0.01)
@@ -87,7 +88,7 @@ def test_results_and_their_agreement_with_simulate(small, tmp_path):
     assert np.all(offline == offline[0])  # it has no nodes
 
 
-def test_the_same_bytes_for_any_number_of_jobs(small, tmp_path):
+def test_the_same_bytes_for_any_number_of_jobs(small: Path, tmp_path: Path) -> None:
     for jobs in (1, 2):
         make(read_spec(str(small)), tmp_path / str(jobs), jobs=jobs)
     for name in ("table.csv", "figure.png", "figure.svg", "manifest.json"):
@@ -95,7 +96,9 @@ def test_the_same_bytes_for_any_number_of_jobs(small, tmp_path):
         assert one == two, name
 
 
-def test_a_finished_figure_is_not_made_again_and_another_seed_is(small, tmp_path):
+def test_a_finished_figure_is_not_made_again_and_another_seed_is(
+    small: Path, tmp_path: Path
+) -> None:
     spec = read_spec(str(small))
     first, _ = make(spec, tmp_path)
     again, there = make(spec, tmp_path)
@@ -106,25 +109,20 @@ def test_a_finished_figure_is_not_made_again_and_another_seed_is(small, tmp_path
     assert not make(spec, tmp_path, seed=1)[1]
 
 
-def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path):
+def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     spec = tmp_path / "slow.toml"
-    larger = {"n_features = 24": "n_features = 240", "n_samples = 40": "n_samples = 400",
-              "trials = 12": "trials = 200"}  # fmt: skip
-    text = SPEC
-    for old, new in larger.items():
-        text = text.replace(old, new)
-    spec.write_text(text)
-    command = [sys.executable, "-c", "from conche.cli import main; main()"]
-    command += ["reproduce", str(spec), "--jobs", "2", "--out"]
-    run = subprocess.Popen(
+    larger = SPEC.replace("n_features = 24", "n_features = 240").replace("= 40", "= 400")
+    spec.write_text(larger.replace("trials = 12", "trials = 200"))
+    command = [*CONCHE, "reproduce", str(spec), "--jobs", "2", "--out"]
+    started = subprocess.Popen(
         [*command, str(tmp_path / "killed")], start_new_session=True, stdout=subprocess.DEVNULL
     )
     folder = tmp_path / "killed" / "slow"
     while len(list(folder.glob(".parts-*/*.npy"))) < 3:
-        assert run.poll() is None, "it ended before it could be killed"
+        assert started.poll() is None, "it ended before it could be killed"
         time.sleep(0.01)
-    os.killpg(run.pid, signal.SIGKILL)
-    run.wait()
+    os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
     kept = {f: f.stat().st_mtime_ns for f in folder.glob(".parts-*/*.npy")}
     assert kept and not (folder / "table.csv").exists()
     whole = tmp_path / "whole"
@@ -135,34 +133,36 @@ def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path):
     assert not list(folder.glob(".*"))
 
 
-def test_a_spoilt_part_is_computed_again(small, tmp_path, monkeypatch):
-    from conche.figures import run
-
+def test_a_spoilt_part_is_computed_again(small: Path, tmp_path: Path) -> None:
     spec = read_spec(str(small))
     whole, _ = make(spec, tmp_path / "whole")
-    monkeypatch.setattr(run, "_gather", lambda *a: (_ for _ in ()).throw(KeyboardInterrupt))
+    left: list[float] = []
+
+    def stop_at_the_end(done: float) -> None:
+        left[0] -= done
+        if left[0] < 1e-9:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        make(spec, tmp_path / "stopped")
-    monkeypatch.undo()
+        make(spec, tmp_path / "stopped", begin=left.append, tick=stop_at_the_end)
     part = next((tmp_path / "stopped" / "small").glob(".parts-*/*.npy"))
     part.write_bytes(part.read_bytes()[:50])
     resumed, _ = make(spec, tmp_path / "stopped")
     assert np.array_equal(whole.simulated, resumed.simulated)
 
 
-def test_every_quick_figure_passes_its_checks(tmp_path):
+def test_every_quick_figure_passes_its_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a newcomer runs; about half a minute on two cores."""
-    done = subprocess.run(
-        [sys.executable, "-c", "from conche.cli import main; main()",
-         "reproduce", "all", "--check", "--out", str(tmp_path)],
-        capture_output=True, text=True, env=os.environ | {"XDG_CACHE_HOME": str(tmp_path)},
-    )  # fmt: skip
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nobody's MNIST
+    done = run("reproduce", "all", "--check", "--out", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "11 checked: all passed" in done.stdout
     assert "embedded 8 x 8 digits" in done.stdout
 
 
-def test_checks_can_fail(small, tmp_path):
+def test_checks_can_fail(small: Path, tmp_path: Path) -> None:
     figure, _ = make(read_spec(str(small)), tmp_path)
     assert passed(check(figure, "quick"))
     moved = figure.simulated.copy()
@@ -173,11 +173,10 @@ def test_checks_can_fail(small, tmp_path):
     assert "2 of" in next(f.detail for f in findings if f.holds is False)
 
 
-def test_a_failed_check_is_exit_status_1(tmp_path):
+def test_a_failed_check_is_exit_status_1(tmp_path: Path) -> None:
     """A table whose numbers are wrong, and whose manifest vouches for them."""
-    command = [sys.executable, "-c", "from conche.cli import main; main()"]
-    command += ["reproduce", "fig5", "--check", "--out", str(tmp_path)]
-    assert subprocess.run(command, capture_output=True).returncode == 0
+    command = ("reproduce", "fig5", "--check", "--out", tmp_path)
+    assert run(*command).returncode == 0
     folder = tmp_path / "fig5"
     rows = table(folder)
     for row in rows:
@@ -189,18 +188,14 @@ def test_a_failed_check_is_exit_status_1(tmp_path):
     manifest = json.loads((folder / "manifest.json").read_text())
     digest = hashlib.sha256((folder / "table.csv").read_bytes()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps(manifest | {"table_sha256": digest}))
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = run(*command)
     assert done.returncode == 1
     assert "fig5: FAIL" in done.stdout and "FAILED: fig5" in done.stdout
 
 
-def test_printed_numbers_are_compared_at_the_papers_scale_only():
-    from conche.figures.statements import PRINTED, STATEMENTS
-
+def test_printed_numbers_are_compared_at_the_papers_scale_only() -> None:
     assert set(STATEMENTS) == set(built_in())
     spec = read_spec("fig4", "paper")
-    from conche.figures.sweep import sweep
-
     rows = sweep(spec, 0).rows
     wrong = np.array([0.5 if row.theory is None else row.theory for row in rows])
     findings = list(PRINTED["fig4"](Figure(spec, rows, wrong, np.zeros(len(rows)))))
@@ -240,7 +235,7 @@ def test_printed_numbers_are_compared_at_the_papers_scale_only():
         ("[settings]", "[plot]\nx_scale = 'cubic'\n[settings]", "plot.x_scale"),
     ],
 )
-def test_wrong_specs_are_refused_by_name(small, old, new, message):
+def test_wrong_specs_are_refused_by_name(small: Path, old: str, new: str, message: str) -> None:
     assert old in SPEC
     small.write_text(SPEC.replace(old, new, 1))
     with pytest.raises(SpecError) as caught:
@@ -248,21 +243,18 @@ def test_wrong_specs_are_refused_by_name(small, old, new, message):
     assert str(small) in str(caught.value) and message in str(caught.value)
 
 
-def test_every_kind_of_check_can_fail():
-    from conche.figures.checks import Finding
-    from conche.figures.statements import all_below, below, digits, near
-
+def test_every_kind_of_check_can_fail() -> None:
     one, two = np.array([1.0]), np.array([2.0])
     wrong = [near(two[0], 0.02, 0.012, ""), below(two[0], one[0], ""), all_below(two, one, "")]
-    for finding in (*wrong, Finding("", np.False_, "")):
+    for finding in (*wrong, Finding("", cast(bool, np.False_), "")):
         assert not passed([finding])
     spec = read_spec("fig11")
     rows = [Row("a", float(x), f"task {i}") for i in range(5) for x in (1, 2)]
     chance = Figure(spec, rows, np.full(10, 0.5), np.zeros(10))
-    assert not passed(list(digits(chance)))
+    assert not passed(list(STATEMENTS["fig11"](chance)))
 
 
-def test_nothing_is_lost_between_panels_that_are_alike(tmp_path):
+def test_nothing_is_lost_between_panels_that_are_alike(tmp_path: Path) -> None:
     path = tmp_path / "twins.toml"
     path.write_text(
         'kind = "learning"\ntrials = 3\ncurves = ["n_shared"]\n[settings]\nn_features = 8\n'
@@ -274,14 +266,14 @@ def test_nothing_is_lost_between_panels_that_are_alike(tmp_path):
     assert np.array_equal(thirds[0], thirds[1]) and np.all(np.isfinite(thirds[2]))
 
 
-def test_a_spec_of_ones_own_is_not_judged_by_the_papers_words(small, tmp_path):
+def test_a_spec_of_ones_own_is_not_judged_by_the_papers_words(small: Path, tmp_path: Path) -> None:
     own = small.with_name("fig4.toml")
     own.write_text('source = "mine"\n' + SPEC)
     figure, _ = make(read_spec(str(own)), tmp_path)
     assert passed(check(figure, "paper")) and len(check(figure, "paper")) == 2
 
 
-def test_without_noise_simulation_and_theory_are_both_zero(tmp_path):
+def test_without_noise_simulation_and_theory_are_both_zero(tmp_path: Path) -> None:
     path = tmp_path / "silent.toml"
     path.write_text(
         'x = "n_tasks"\ntrials = 5\n[settings]\nn_features = 12\nn_samples = 30\nn_shared = 12\n'
@@ -292,7 +284,7 @@ def test_without_noise_simulation_and_theory_are_both_zero(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["...toml", "..toml", ".hidden.toml", "a$b.toml"])
-def test_a_spec_must_have_a_name_for_its_folder(tmp_path, name):
+def test_a_spec_must_have_a_name_for_its_folder(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(SPEC)
     with pytest.raises(SpecError, match="must do as a folder's"):
         read_spec(str(tmp_path / name))
@@ -310,11 +302,8 @@ def test_a_spec_must_have_a_name_for_its_folder(tmp_path, name):
         (["fig11", "--data", "nowhere"], "nowhere: no train-images"),
     ],
 )
-def test_wrong_commands_are_one_line(arguments, message, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", "from conche.cli import main; main()", "reproduce", *arguments],
-        capture_output=True, text=True, cwd=tmp_path,
-    )  # fmt: skip
+def test_wrong_commands_are_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
+    done = run_here("reproduce", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1 and message in done.stderr
     assert not list(tmp_path.iterdir())

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,19 +19,24 @@ import pyarrow.parquet
 import pytest
 
 import conche
-from conche.tasks import FileStream, StreamError, read_groups
-from conche.tasks.tables import Npz, Parquet, open_table
+from conche.common.arrays import Array
+from conche.errors import StreamError
+from conche.tasks import FileColumns, FileStream, Task, open_table, read_groups
+from conche.tasks.arrow import Parquet
+from conche.tasks.npz import Npz
 
-from .test_planner import write_stream
+from .helpers.files import write_stream
 
 
 @pytest.fixture
-def tasks():
+def tasks() -> list[Task]:
     return conche.gaussian_tasks(4, 30, 6, n_shared=3, noise_var=0.1)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
-def test_learning_from_files_is_learning_from_arrays(tasks, tmp_path, kind):
+def test_learning_from_files_is_learning_from_arrays(
+    tasks: list[Task], tmp_path: Path, kind: str
+) -> None:
     write_stream(tmp_path / "s", tasks, kind)
     stream = FileStream(tmp_path / "s")
     letter = "x" if kind == "npz" else "c"
@@ -38,12 +50,14 @@ def test_learning_from_files_is_learning_from_arrays(tasks, tmp_path, kind):
     assert on_disk.predict(stream.task(0).X) == pytest.approx(in_memory.predict(tasks[0].X))
 
 
-def test_a_node_reads_its_own_columns_and_no_others(tasks, tmp_path, monkeypatch):
+def test_a_node_reads_its_own_columns_and_no_others(
+    tasks: list[Task], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write_stream(tmp_path / "s", tasks[:1], "parquet")
-    asked = []
+    asked: list[list[str]] = []
     real = Parquet.read
 
-    def read(self, names, rows, missing):
+    def read(self: Parquet, names: Sequence[str], rows: Array | None, missing: str) -> Array:
         asked.append(list(names))
         return real(self, names, rows, missing)
 
@@ -54,21 +68,20 @@ def test_a_node_reads_its_own_columns_and_no_others(tasks, tmp_path, monkeypatch
     assert asked == [["c0", "c2", "c4"], ["c1", "c3", "c5"]]
 
 
-def test_an_uncompressed_npz_is_mapped_and_not_read(tmp_path):
+def test_an_uncompressed_npz_is_mapped_and_not_read(tmp_path: Path) -> None:
     X = np.arange(12.0).reshape(4, 3)
     for name, write in (("plain", np.savez), ("packed", np.savez_compressed)):
-        for order in "CF":
+        for order, kept in (("C", X), ("F", np.asfortranarray(X))):
             file = tmp_path / f"{name}{order}.npz"
-            write(file, X=np.array(X, order=order), y=np.ones(4), columns=np.array(["a", "b", "c"]))
-            table = open_table(file, "y")
-            assert isinstance(table, Npz)
-            assert isinstance(table._X, np.memmap) == (name == "plain")
+            write(file, X=kept, y=np.ones(4), columns=np.array(["a", "b", "c"]))
+            table = Npz(file)
+            assert (type(table._X) is np.memmap) == (name == "plain")
             assert table.read(["c", "a"], None, "refuse").tolist() == X[:, [2, 0]].tolist()
             assert table.read(["b"], np.array([3, 1]), "refuse").tolist() == [[10.0], [4.0]]
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_one_table_with_a_task_column(tasks, tmp_path, kind):
+def test_one_table_with_a_task_column(tasks: list[Task], tmp_path: Path, kind: str) -> None:
     """Rows of a task may lie anywhere; tasks come in the order of their first row."""
     order = np.random.default_rng(0).permutation(120)
     X = np.concatenate([t.X for t in tasks])[order]
@@ -85,12 +98,12 @@ def test_one_table_with_a_task_column(tasks, tmp_path, kind):
     for task in stream:
         rows = month == task.name
         assert np.array_equal(np.asarray(task.X), X[rows]) and np.array_equal(task.y, y[rows])
-        assert np.array_equal(task.X.read(np.array([5, 0])), X[rows][:, [5, 0]])
+        assert np.array_equal(task.X.select(np.array([5, 0])).read(), X[rows][:, [5, 0]])
     with pytest.raises(StreamError, match="no column 'week' for the task"):
         FileStream(file, task_column="week")
 
 
-def test_features_and_drop_take_names_and_patterns(tmp_path):
+def test_features_and_drop_take_names_and_patterns(tmp_path: Path) -> None:
     table = pa.table({"a1": [1.0], "a2": [2.0], "b": [3.0], "y": [0.0], "id": ["q"]})
     pa.csv.write_csv(table, tmp_path / "1.csv")
     assert FileStream(tmp_path, features=["b", "a*"]).columns == ["b", "a1", "a2"]
@@ -103,20 +116,20 @@ def test_features_and_drop_take_names_and_patterns(tmp_path):
         np.asarray(FileStream(tmp_path).task(0).X)
 
 
-def test_missing_values_pass_only_where_they_are_filled(tmp_path):
+def test_missing_values_pass_only_where_they_are_filled(tmp_path: Path) -> None:
     table = pa.table({"a": pa.array([1.0, None, 3.0]), "b": [1, 2, 3], "y": [0.0, 1.0, 2.0]})
     pa.parquet.write_table(table, tmp_path / "1.parquet")
     with pytest.raises(StreamError, match="column 'a' has 1 missing values"):
         np.asarray(FileStream(tmp_path).task(0).X)
     read = np.asarray(FileStream(tmp_path, missing="keep").task(0).X)
     assert np.isnan(read[1, 0]) and read[:, 1].tolist() == [1.0, 2.0, 3.0]
-    pa.parquet.write_table(pa.table({"a": [1.0], "y": pa.array([None], pa.float64())}),
-                           tmp_path / "1.parquet")  # fmt: skip
+    table = pa.table({"a": [1.0], "y": pa.array([None], pa.float64())})
+    pa.parquet.write_table(table, tmp_path / "1.parquet")
     with pytest.raises(StreamError, match="column 'y' has 1 missing values"):
         FileStream(tmp_path, missing="keep").task(0)
 
 
-def test_groups(tmp_path):
+def test_groups(tmp_path: Path) -> None:
     columns = ["a1", "a2", "b1", "c"]
     path = tmp_path / "groups.json"
     path.write_text(json.dumps({"A": ["a*"], "rest": ["c", "b1"]}))
@@ -138,14 +151,14 @@ def test_groups(tmp_path):
         ([1], "expected nodes"),
     ],
 )
-def test_wrong_groups_are_named(tmp_path, groups, message):
+def test_wrong_groups_are_named(tmp_path: Path, groups: Any, message: str) -> None:
     path = tmp_path / "groups.json"
     path.write_text(json.dumps(groups))
     with pytest.raises(StreamError, match=message.replace("*", r"\*")):
         read_groups(path, ["a1", "a2", "b1", "c"])
 
 
-def test_truncated_files_are_named(tmp_path, tasks):
+def test_truncated_files_are_named(tmp_path: Path, tasks: list[Task]) -> None:
     write_stream(tmp_path, tasks, "parquet")
     file = sorted(Path(tmp_path).iterdir())[2]
     file.write_bytes(file.read_bytes()[:-30])
@@ -154,7 +167,7 @@ def test_truncated_files_are_named(tmp_path, tasks):
         list(stream)
 
 
-def test_other_arrays_and_odd_names_of_an_npz(tmp_path):
+def test_other_arrays_and_odd_names_of_an_npz(tmp_path: Path) -> None:
     X = np.ones((4, 2))
     np.savez(tmp_path / "1.npz", X=X, y=np.ones(4), w=np.ones(4))
     assert FileStream(tmp_path).columns == ["x0", "x1"]
@@ -174,7 +187,7 @@ def test_other_arrays_and_odd_names_of_an_npz(tmp_path):
         np.asarray(FileStream(tmp_path).task(0).X)
 
 
-def test_empty_texts_are_missing_and_folders_are_no_tasks(tmp_path):
+def test_empty_texts_are_missing_and_folders_are_no_tasks(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("a,y\n1,u\n2,\n")
     with pytest.raises(StreamError, match="column 'y' has 1 missing values"):
         FileStream(tmp_path).task(0)
@@ -183,3 +196,106 @@ def test_empty_texts_are_missing_and_folders_are_no_tasks(tmp_path):
     assert FileStream(tmp_path).names == ["1", "2"]
     with pytest.raises(StreamError, match="is the target and the task column"):
         FileStream(tmp_path / "1.csv", task_column="y")
+
+
+def test_what_travels_is_small_and_read_where_it_arrives(tasks: list[Task], tmp_path: Path) -> None:
+    write_stream(tmp_path / "s", tasks, "parquet")
+    with contextlib.chdir(tmp_path):
+        block = FileStream("s").task(1).X.select(slice(2, 5))
+        sent = pickle.dumps(block.sendable())
+    assert len(sent) < 1000
+    arrived = pickle.loads(sent)
+    assert type(arrived) is FileColumns and arrived.names == ["c2", "c3", "c4"]
+    assert np.array_equal(arrived.read(), tasks[1].X[:, 2:5])
+    assert np.array_equal(arrived.select(np.array([2, 0])).read(), tasks[1].X[:, [4, 2]])
+    assert arrived.shape == (30, 3)
+
+
+def test_a_file_is_opened_once(
+    tasks: list[Task], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For its columns, for its target, and for the task: the first file, like any other."""
+    write_stream(tmp_path / "s", tasks, "parquet")
+    opened: list[str] = []
+    real = Parquet.__init__
+
+    def init(self: Parquet, path: Path) -> None:
+        opened.append(path.name)
+        real(self, path)
+
+    monkeypatch.setattr(Parquet, "__init__", init)
+    stream = FileStream(tmp_path / "s")
+    assert stream.task(0).y.dtype.kind == "f"
+    assert [np.asarray(task.X).shape for task in stream] == [(30, 6)] * 4
+    assert opened == ["00.parquet", "01.parquet", "02.parquet", "03.parquet"]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "npz"])
+def test_ten_times_the_columns_take_about_ten_times_as_long(tmp_path: Path, kind: str) -> None:
+    """Opening, listing every column by name, and reading block by block; not a hundred times."""
+
+    def seconds(p: int) -> float:
+        clock = time.perf_counter()
+        stream = FileStream(tmp_path / f"{p}", features=names)
+        read_groups(tmp_path / "g.json", stream.columns)
+        X = stream.task(0).X
+        for first in range(0, p, 100):
+            X.select(slice(first, first + 100)).read()
+        return time.perf_counter() - clock
+
+    best = []
+    for p in (1000, 10_000):
+        write_stream(tmp_path / f"{p}", [Task(np.ones((2, p)), np.ones(2))], kind)
+        names = FileStream(tmp_path / f"{p}").columns
+        (tmp_path / "g.json").write_text(json.dumps({"all": names}))
+        best.append(min(seconds(p) for _ in range(3)))
+    assert best[1] < 40 * best[0]
+
+
+def test_patterns_and_names_with_brackets(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("a[1],a[2],b,y\n1,2,3,4\n")
+    assert FileStream(tmp_path, features=["a[1]"]).columns == ["a[1]"]
+    assert FileStream(tmp_path, features=["a?1]", "a*"]).columns == ["a[1]", "a[2]"]
+
+
+def test_suffixes_are_known_in_capitals_and_others_refused(tmp_path: Path) -> None:
+    (tmp_path / "1.CSV").write_text("a,y\n1,2\n")
+    assert open_table(tmp_path / "1.CSV").names == ["a", "y"]
+    (tmp_path / "1.txt").write_text("a,y\n1,2\n")
+    with pytest.raises(StreamError, match="1.txt: expected a .parquet, .csv or .npz file"):
+        open_table(tmp_path / "1.txt")
+
+
+def test_a_target_of_another_length_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "1.npz", X=np.ones((4, 2)), y=np.ones(3))
+    with pytest.raises(StreamError, match=r"1.npz: X has shape \(4, 2\) and y \(3,\)"):
+        FileStream(tmp_path).task(0)
+
+
+BARE = """
+import sys
+for name in ("pyarrow", "matplotlib", "typer", "rich"):
+    sys.modules[name] = None  # as if it were not installed
+import conche
+from conche.errors import MissingExtraError
+model = conche.ConcheRegressor(n_nodes=2)
+for task in conche.FileStream(sys.argv[1]):
+    model.partial_fit(task.X, task.y)
+print(model.n_tasks_seen_)
+try:
+    conche.FileStream(sys.argv[2])
+except MissingExtraError as error:
+    print(error)
+"""
+
+
+def test_the_core_does_without_extras(tasks: list[Task], tmp_path: Path) -> None:
+    """No pyarrow, matplotlib, typer, rich: import, learn from npz; Parquet names the extra."""
+    write_stream(tmp_path / "s", tasks, "npz")
+    write_stream(tmp_path / "p", tasks, "parquet")
+    command = [sys.executable, "-c", BARE, str(tmp_path / "s"), str(tmp_path / "p")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    learnt, said = done.stdout.splitlines()
+    assert learnt == "4"
+    assert said.startswith("reading Parquet and CSV needs pyarrow: pip install 'conche[files]'")

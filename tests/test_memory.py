@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, cast
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 import conche
+from conche import Memory, Task
 from conche.metrics import generalization_error
-from conche.solvers import Context
-from conche.solvers.base import Spread
-from conche.solvers.memory import column_ridge, default_sketch_size
-from conche.solvers.past import TallPast, WidePast
-from conche.solvers.sketch import shrinkage, sketch_matrix
+from conche.network import LocalNetwork
+from conche.nodes import NodeState, Partition
+from conche.nodes.solvers import Context
+from conche.nodes.solvers.memory import column_ridge, default_rank
+from conche.nodes.solvers.past import Past, TallPast, WidePast
+from conche.nodes.solvers.sketch import shrinkage, sketch_matrix
+from conche.nodes.spread import Spread
 from conche.tasks import correlated, embedded_digits
 
-from .reference import conche_method
+from .helpers.reference import conche_method
 
 
-def learn(tasks, **options):
-    model = conche.ConcheRegressor(**options)
+def learn(tasks: Sequence[Task], **options: Any) -> conche.ConcheRegressor:
+    model: conche.ConcheRegressor = conche.ConcheRegressor(**options)
     for task in tasks:
         model.partial_fit(task.X, task.y)
     return model
 
 
+def states(model: conche.ConcheRegressor) -> list[NodeState]:
+    return model.network_.fetch(model.state_.nodes)
+
+
 @pytest.mark.parametrize("damping", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("p", [5, 40, 300])
-def test_one_node_is_the_offline_ridge_solution_after_every_task(p, damping):
+def test_one_node_is_the_offline_ridge_solution_after_every_task(p: int, damping: float) -> None:
     sizes = [1, 50, 7, 2, 120, 33, 400, 5]
     tasks = conche.gaussian_tasks(len(sizes), sizes, p, n_shared=p // 2, noise_var=0.5)
-    model = conche.ConcheRegressor(n_nodes=1, damping=damping)
+    model = conche.ConcheRegressor(n_nodes=1, solver=Memory(damping=damping))
     for t, task in enumerate(tasks, start=1):
         model.partial_fit(task.X, task.y)
         expected = conche.offline_solution(tasks[:t], damping=damping)
@@ -40,14 +50,13 @@ def test_one_node_is_the_offline_ridge_solution_after_every_task(p, damping):
 @pytest.mark.parametrize("p_n", [(40, 30), (90, 12)])
 @pytest.mark.parametrize("m", [25, 60])
 @pytest.mark.parametrize("discount", [1.0, 0.7])
-def test_equals_the_slow_reference(p_n, m, discount):
+def test_equals_the_slow_reference(p_n: tuple[int, int], m: int, discount: float) -> None:
     """Tall blocks, blocks wider than the sketch, and both: many rounds solve each task fully."""
     p, n = p_n
     tasks = conche.gaussian_tasks(5, n, p, n_shared=p // 2, noise_var=0.1, correlation=0.5)
     for partition in ([p // 2, p - p // 2], [p // 4] * 3 + [p - 3 * (p // 4)]):
-        model = learn(
-            tasks, partition=partition, sketch_size=m, damping=0.5, discount=discount, n_rounds=400
-        )
+        solver = Memory(rank=m, damping=0.5, discount=discount)
+        model = learn(tasks, partition=partition, solver=solver, n_rounds=400)
         blocks = list(model.partition_)
         wide = [len(b) > m for b in blocks]
         if any(wide) and not all(wide):
@@ -57,44 +66,49 @@ def test_equals_the_slow_reference(p_n, m, discount):
 
 
 @pytest.mark.parametrize("tau", [1.0, 4.0])
-def test_wide_and_tall_coordinates_solve_the_same_problem(tau):
+def test_wide_and_tall_coordinates_solve_the_same_problem(tau: float) -> None:
     rng = np.random.default_rng(0)
     A, sketch, ridge = rng.standard_normal((10, 40)), rng.standard_normal((8, 40)), rng.random(40)
     context = Context(3, 2, 10, tau, shrinkage=0.3)
     tall = TallPast(A, None, sketch, ridge, context)
     wide = WidePast(A, sketch, ridge, context)
-    d = {sub: np.zeros((sub.size, 2)) for sub in (tall, wide)}
+    both: tuple[Past, Past] = (tall, wide)
+    d = {sub: np.zeros((sub.size, 2)) for sub in both}
+    q = d
     for _ in range(3):  # a few steps, each from where the last one led
         g = rng.standard_normal((18, 2))
-        z = {sub: sub.solve(g, d[sub]) for sub in (tall, wide)}
+        found = {sub: sub.solve(g, d[sub], q[sub]) for sub in both}
+        z = {sub: found[sub].z for sub in both}
+        for one, other in zip(*(found[sub].scalars.values() for sub in both), strict=True):
+            np.testing.assert_allclose(other, one, rtol=1e-8)
         np.testing.assert_allclose(wide.lift(z[wide]), tall.lift(z[tall]), rtol=1e-8)
         np.testing.assert_allclose(wide.image(z[wide]), tall.image(z[tall]), rtol=1e-8)
-        inner = [np.sum(d[sub] * sub.penalty(z[sub]), axis=0) for sub in (tall, wide)]
+        inner = [np.sum(d[sub] * sub.penalty(z[sub]), axis=0) for sub in both]
         np.testing.assert_allclose(inner[1], inner[0], rtol=1e-8)
-        d = {sub: d[sub] + z[sub] for sub in (tall, wide)}
+        d, q = {sub: d[sub] + z[sub] for sub in both}, z
 
 
-def test_wide_memory_never_holds_a_square_of_the_block():
+def test_wide_memory_never_holds_a_square_of_the_block() -> None:
     tasks = conche.gaussian_tasks(3, 10, 2000, noise_var=0.1)
-    model = learn(tasks, n_nodes=2, sketch_size=50)
-    for state in model._nodes.states():
-        assert set(state.memory) == {"trace", "ridge", "sketch"}
-        assert state.memory["sketch"].shape == (50, 1000)
+    model = learn(tasks, n_nodes=2, solver=Memory(rank=50))
+    for state in states(model):
+        assert set(state.kept) == {"trace", "ridge", "sketch"}
+        assert state.kept["sketch"].shape == (50, 1000)
 
 
-def test_memory_is_flat_over_500_tasks():
+def test_memory_is_flat_over_500_tasks() -> None:
     rng = np.random.default_rng(0)
     model = conche.ConcheRegressor(n_nodes=3, n_rounds=2)
     sizes = []
     for _ in range(500):
         model.partial_fit(rng.standard_normal((4, 12)), rng.standard_normal(4))
-        states = model._nodes.states()
-        sizes.append(sum(a.nbytes for s in states for a in (s.weights, *s.memory.values())))
+        sizes.append(sum(a.nbytes for s in states(model) for a in s.to_arrays().values()))
     assert sizes[-1] == sizes[5] <= sizes[0]
-    assert all(node._work is None for node in model._nodes.nodes)  # no task's data linger
+    for node in cast(LocalNetwork, model.network_).nodes:  # no task's data linger
+        assert node._work is None and node._rounds is None
 
 
-def test_sketches_agree_without_talking_and_estimate_the_gram_matrix():
+def test_sketches_agree_without_talking_and_estimate_the_gram_matrix() -> None:
     a = sketch_matrix(0, 3, 40, 64, "float64").toarray()
     sketch_matrix.cache_clear()
     assert np.array_equal(a, sketch_matrix(0, 3, 40, 64, "float64").toarray())
@@ -106,7 +120,7 @@ def test_sketches_agree_without_talking_and_estimate_the_gram_matrix():
     assert np.mean(inner**2) == pytest.approx(1 / 64, rel=0.05)
 
 
-def test_shrinkage_weighs_noise_against_signal():
+def test_shrinkage_weighs_noise_against_signal() -> None:
     assert shrinkage(observed=0.0, diagonal=0.0, rows=10) == 1.0
     assert shrinkage(observed=1.0, diagonal=10.0, rows=10) == 1.0  # all of it is sketch noise
     assert shrinkage(observed=1e6, diagonal=1.0, rows=1000) < 0.002
@@ -114,17 +128,17 @@ def test_shrinkage_weighs_noise_against_signal():
     assert values == sorted(values, reverse=True)
 
 
-def test_shrinkage_uses_the_sketch_where_features_hang_together():
-    def last_theta(correlation):
+def test_shrinkage_uses_the_sketch_where_features_hang_together() -> None:
+    def last_theta(correlation: float) -> float:
         tasks = conche.gaussian_tasks(6, 300, 40, correlation=correlation)
-        blocks = list(conche.partition.Partition.even(40, 4))
+        blocks = list(Partition.even(40, 4))
         return conche_method(tasks, blocks, 128, 1.0)[1][-1]
 
     assert last_theta(0.0) > 0.5
     assert last_theta(0.95) < 0.1
 
 
-def test_default_ridge_does_not_depend_on_units_or_origins():
+def test_default_ridge_does_not_depend_on_units_or_origins() -> None:
     X = np.random.default_rng(0).standard_normal((2000, 3))
     scale, origin = np.array([1e-3, 1.0, 1e3]), np.array([5.0, -300.0, 1e5])
     seen = Spread.of(X * scale + origin)
@@ -134,7 +148,7 @@ def test_default_ridge_does_not_depend_on_units_or_origins():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_scales_of_sparse_columns_are_those_of_dense_ones(dtype):
+def test_scales_of_sparse_columns_are_those_of_dense_ones(dtype: Any) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 6)) * (rng.random((200, 6)) < 0.5)
     X[:, 3:5] += 1e4
@@ -147,7 +161,7 @@ def test_scales_of_sparse_columns_are_those_of_dense_ones(dtype):
 
 @pytest.mark.parametrize("offset", [0.0, 10.0, 1000.0])
 @pytest.mark.parametrize("n_nodes", [1, 4])
-def test_features_need_not_be_centred(offset, n_nodes):
+def test_features_need_not_be_centred(offset: float, n_nodes: int) -> None:
     rng = np.random.default_rng(0)
     w = rng.standard_normal(20)
     model = conche.ConcheRegressor(n_nodes=n_nodes, fit_intercept=True, n_rounds=30)
@@ -159,7 +173,7 @@ def test_features_need_not_be_centred(offset, n_nodes):
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 @pytest.mark.parametrize("n_nodes", [1, 2])
-def test_labels_of_uncentred_features_are_learnt_with_an_intercept(loss, n_nodes):
+def test_labels_of_uncentred_features_are_learnt_with_an_intercept(loss: str, n_nodes: int) -> None:
     scores = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -172,19 +186,19 @@ def test_labels_of_uncentred_features_are_learnt_with_an_intercept(loss, n_nodes
     assert np.mean(scores) > 0.95
 
 
-def test_the_ridge_settles_after_ten_samples():
+def test_the_ridge_settles_after_ten_samples() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((30, 5)) * [1e-2, 1, 1e2, 1, 1] + 100
     one_by_one = conche.ConcheRegressor(n_nodes=2)
     for row in X:
         one_by_one.partial_fit(row[None], [1.0])
-    settled = np.concatenate([s.memory["ridge"] for s in one_by_one._nodes.states()])
+    settled = np.concatenate([state.kept["ridge"] for state in states(one_by_one)])
     seen = Spread.of(X[:10])
     np.testing.assert_allclose(settled, column_ridge(seen, float(seen.scales.mean())), rtol=1e-9)
-    assert "seen" not in one_by_one._nodes.states()[0].memory
+    assert "seen" not in states(one_by_one)[0].kept
 
 
-def test_features_whose_squares_overflow_are_refused():
+def test_features_whose_squares_overflow_are_refused() -> None:
     X = np.random.default_rng(0).standard_normal((30, 5))
     model = conche.ConcheRegressor(n_nodes=2).fit(X, X[:, 0])
     before = model.coef_.copy()
@@ -193,7 +207,7 @@ def test_features_whose_squares_overflow_are_refused():
     assert np.array_equal(model.coef_, before)
 
 
-def test_the_stream_may_begin_with_nothing():
+def test_the_stream_may_begin_with_nothing() -> None:
     model = conche.ConcheRegressor(n_nodes=2, n_rounds=50)
     model.partial_fit(np.zeros((5, 6)), np.ones(5))
     assert not model.coef_.any()
@@ -202,10 +216,12 @@ def test_the_stream_may_begin_with_nothing():
     assert conche.generalization_error(model.coef_, [task]) < 0.02
 
 
-def test_discount_follows_a_truth_that_drifts():
+def test_discount_follows_a_truth_that_drifts() -> None:
     rng = np.random.default_rng(0)
     w = rng.standard_normal(10)
-    keep, follow = (conche.ConcheRegressor(n_nodes=2, discount=d) for d in (1.0, 0.5))
+    keep, follow = (
+        conche.ConcheRegressor(n_nodes=2, solver=Memory(discount=d)) for d in (1.0, 0.5)
+    )
     for _ in range(30):
         w = w + 0.3 * rng.standard_normal(10)
         X = rng.standard_normal((40, 10))
@@ -215,10 +231,10 @@ def test_discount_follows_a_truth_that_drifts():
     assert np.linalg.norm(follow.coef_ - w) < 0.5 * np.linalg.norm(keep.coef_ - w)
 
 
-def test_sketch_size_rule():
-    assert default_sketch_size(100, 1) == 0
-    assert default_sketch_size(5000, 1) == 600
-    assert [default_sketch_size(p, 4) for p in (10, 128, 200, 3000)] == [256, 256, 400, 600]
+def test_the_rule_behind_the_rank() -> None:
+    assert default_rank(100, 1) == 0
+    assert default_rank(5000, 1) == 600
+    assert [default_rank(p, 4) for p in (10, 128, 200, 3000)] == [256, 256, 400, 600]
 
 
 # --- what the method must show, with one set of defaults, averaged over five seeds ---------------
@@ -228,8 +244,11 @@ def test_sketch_size_rule():
     ("n", "correlation", "n_rounds", "within"),
     [(256, 0.0, 3, 1.015), (16, 0.0, 3, 1.08), (256, 0.9, 10, 1.03)],
 )
-def test_reaches_offline_on_the_papers_model(n, correlation, n_rounds, within):
-    offline, ours = [], {4: [], 16: [], 128: []}
+def test_reaches_offline_on_the_papers_model(
+    n: int, correlation: float, n_rounds: int, within: float
+) -> None:
+    offline: list[float] = []
+    ours: dict[int, list[float]] = {4: [], 16: [], 128: []}
     for seed in range(5):
         tasks = conche.gaussian_tasks(32, n, 128, 96, 0.01, correlation, seed)
         offline.append(generalization_error(conche.offline_solution(tasks), tasks))
@@ -240,8 +259,9 @@ def test_reaches_offline_on_the_papers_model(n, correlation, n_rounds, within):
         assert np.mean(errors) <= within * np.mean(offline), K
 
 
-def test_reaches_offline_on_digits():
-    offline, ours = [], {1: [], 4: [], 16: [], 64: []}
+def test_reaches_offline_on_digits() -> None:
+    offline: list[Any] = []
+    ours: dict[int, list[float]] = {1: [], 4: [], 16: [], 64: []}
     for seed in range(5):
         train, test = embedded_digits(seed=seed)
         w = conche.offline_solution(train)
@@ -253,7 +273,7 @@ def test_reaches_offline_on_digits():
         assert np.mean(errors) <= 1.1 * np.mean(offline), K
 
 
-def wild_stream(seed):
+def wild_stream(seed: int) -> tuple[int, list[Task], list[Task]]:
     """Scales 1e-3 to 1e3, constant and duplicate columns, 1 to 500 rows, flips, correlation."""
     rng = np.random.default_rng(seed)
     p, n_tasks = int(rng.integers(3, 80)), int(rng.integers(4, 16))
@@ -264,7 +284,8 @@ def wild_stream(seed):
     constant, double = rng.random(p) < 0.1, rng.integers(0, p, p // 8)
     w = rng.standard_normal(p) / np.sqrt(p)
     noise, drift = 10 ** rng.uniform(-2, 0.5), rng.choice([0.0, 0.3, 1.0])
-    train, test = [], []
+    train: list[Task] = []
+    test: list[Task] = []
     for _ in range(n_tasks):
         w = (w if rng.random() > 0.3 else -w) + drift * rng.standard_normal(p) / np.sqrt(p)
         rows = int(np.exp(rng.uniform(0, np.log(500))))
@@ -277,7 +298,7 @@ def wild_stream(seed):
 
 
 @pytest.mark.parametrize("first", range(0, 200, 20))
-def test_never_catastrophic(first):
+def test_never_catastrophic(first: int) -> None:
     """After every task: below 1.5 times the mean predictor's error, or offline's if larger."""
     for seed in range(first, first + 20):
         n_nodes, train, test = wild_stream(seed)

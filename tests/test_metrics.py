@@ -1,4 +1,9 @@
+"""Errors as the paper defines them, the error matrix, and the offline solution."""
+
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,20 +13,26 @@ from sklearn.base import BaseEstimator
 
 import conche
 from conche import Task
+from conche.common.arrays import Array
 
 
-def test_generalization_error_is_the_expected_squared_error():
+def truth(task: Task) -> tuple[Array, float]:
+    assert task.weights is not None and task.noise_var is not None
+    return task.weights, task.noise_var
+
+
+def test_generalization_error_is_the_expected_squared_error() -> None:
     tasks = conche.gaussian_tasks(3, 4, 6, n_shared=2, noise_var=[0.1, 0.2, 0.3])
     w = np.random.default_rng(0).standard_normal(6)
-    expected = np.mean([np.sum((w - t.weights) ** 2) + t.noise_var for t in tasks])
+    expected = np.mean([np.sum((w - own) ** 2) + noise for own, noise in map(truth, tasks)])
     assert conche.generalization_error(w, tasks) == pytest.approx(expected)
 
 
-def test_generalization_error_is_weighted_by_the_covariance():
+def test_generalization_error_is_weighted_by_the_covariance() -> None:
     """Against fresh samples: (w - w*)^T Sigma (w - w*) + sigma^2."""
     tasks = conche.gaussian_tasks(1, 50_000, 6, noise_var=0.1, correlation=0.8)
     w = np.ones(6)
-    e = w - tasks[0].weights
+    e = w - truth(tasks[0])[0]
     sigma = toeplitz(0.8 ** np.arange(6))
     assert conche.generalization_error(w, tasks) == pytest.approx(e @ sigma @ e + 0.1)
     squared = (tasks[0].X @ w - tasks[0].y) ** 2
@@ -29,14 +40,14 @@ def test_generalization_error_is_weighted_by_the_covariance():
     assert abs(squared.mean() - conche.generalization_error(w, tasks)) < 4 * stderr
 
 
-def test_training_error_has_the_papers_half():
+def test_training_error_has_the_papers_half() -> None:
     tasks = conche.gaussian_tasks(2, [5, 8], 6)
     w = np.ones(6)
     expected = np.mean([np.mean((t.X @ w - t.y) ** 2) / 2 for t in tasks])
     assert conche.training_error(w, tasks) == pytest.approx(expected)
 
 
-def test_errors_need_what_they_measure():
+def test_errors_need_what_they_measure() -> None:
     tasks = [Task(np.ones((3, 2)), np.ones(3), name="May")]
     with pytest.raises(ValueError, match="task May has no true weights"):
         conche.generalization_error(np.ones(2), tasks)
@@ -46,22 +57,22 @@ def test_errors_need_what_they_measure():
         conche.training_error(np.ones(3), [])
 
 
-class Table(BaseEstimator):
+class Table(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """A 'model' whose test error on task j after task i is a given number."""
 
     seen = -1
 
-    def __init__(self, R=None):
+    def __init__(self, R: Any = None):
         self.R = R
 
-    def partial_fit(self, X, y):
+    def partial_fit(self, X: Array, y: Array) -> None:
         self.seen += 1
 
-    def predict(self, X):
-        return np.sqrt(self.R[self.seen][int(X[0, 0])]) * np.ones(len(X))
+    def predict(self, X: Array) -> Array:
+        return np.asarray(np.sqrt(self.R[self.seen][int(X[0, 0])]) * np.ones(len(X)))
 
 
-def test_error_matrix_and_forgetting_by_hand():
+def test_error_matrix_and_forgetting_by_hand() -> None:
     R = [[1.0, 9.0, 9.0], [0.5, 2.0, 9.0], [4.0, 5.0, 3.0]]
     tasks = [Task(np.full((2, 1), float(j)), np.zeros(2)) for j in range(3)]
     result = conche.error_matrix(Table(R), tasks, tasks)
@@ -73,7 +84,7 @@ def test_error_matrix_and_forgetting_by_hand():
     np.testing.assert_allclose(result.seen, [1.0, 1.25, 4.0])
 
 
-def test_error_matrix_trains_a_copy():
+def test_error_matrix_trains_a_copy() -> None:
     tasks = conche.gaussian_tasks(3, 30, 6)
     model = conche.CoCoARegressor(n_nodes=2)
     result = conche.error_matrix(model, tasks, tasks)
@@ -85,7 +96,7 @@ def test_error_matrix_trains_a_copy():
         conche.error_matrix(model, tasks, tasks[:2])
 
 
-def test_error_matrix_counts_mistakes_of_classifiers():
+def test_error_matrix_counts_mistakes_of_classifiers() -> None:
     X = np.array([[1.0], [-1.0], [2.0], [-2.0]])
     tasks = [Task(X, np.array([1, 0, 1, 0])), Task(X, np.array([1, 0, 0, 0]))]
     result = conche.error_matrix(conche.CoCoAClassifier(), tasks[:1], tasks[:1])
@@ -94,14 +105,14 @@ def test_error_matrix_counts_mistakes_of_classifiers():
     assert result[0, 1] == 0.25
 
 
-def stack(tasks):
+def stack(tasks: Sequence[Task]) -> tuple[Array, Array]:
     return np.vstack([t.X for t in tasks]), np.concatenate([t.y for t in tasks])
 
 
 @pytest.mark.parametrize("p", [10, 60, 300])
 @pytest.mark.parametrize("damaged", [False, True])
 @pytest.mark.parametrize("thin", [False, True])
-def test_offline_solution_is_minimum_norm_least_squares(p, damaged, thin):
+def test_offline_solution_is_minimum_norm_least_squares(p: int, damaged: bool, thin: bool) -> None:
     tasks = conche.gaussian_tasks(4, [20, 35, 10, 40], p, noise_var=0.5)
     if damaged:  # duplicate columns and rows: no Gram matrix is invertible
         for t in tasks:
@@ -116,7 +127,7 @@ def test_offline_solution_is_minimum_norm_least_squares(p, damaged, thin):
 
 
 @pytest.mark.parametrize("p", [10, 300])
-def test_offline_ridge_and_several_outputs(p):
+def test_offline_ridge_and_several_outputs(p: int) -> None:
     tasks = conche.gaussian_tasks(3, 20, p)
     X, y = stack(tasks)
     expected = np.linalg.solve(X.T @ X + 2 * np.eye(p), X.T @ y)
@@ -128,7 +139,7 @@ def test_offline_ridge_and_several_outputs(p):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float32, bool])
-def test_offline_computes_in_double_precision(dtype):
+def test_offline_computes_in_double_precision(dtype: Any) -> None:
     most = 2 if dtype is bool else 200
     X = np.random.default_rng(0).integers(0, most, (40, 3)).astype(dtype)
     for wrap in (np.asarray, sparse.csr_array):
@@ -138,7 +149,7 @@ def test_offline_computes_in_double_precision(dtype):
         np.testing.assert_allclose(w, [1.0, 2.0, 3.0], rtol=1e-5)
 
 
-def test_shapes_are_matched_not_broadcast():
+def test_shapes_are_matched_not_broadcast() -> None:
     X = np.eye(3)
     flat, column = Task(X, np.ones(3)), Task(X, np.ones((3, 1)))
     for task in (flat, column):
@@ -148,7 +159,7 @@ def test_shapes_are_matched_not_broadcast():
         conche.training_error(np.zeros((2, 3)), [flat])
 
 
-def test_offline_refuses_what_does_not_fit():
+def test_offline_refuses_what_does_not_fit() -> None:
     tasks = [Task(np.ones((3, 2)), np.ones(3)), Task(np.ones((3, 4)), np.ones(3))]
     with pytest.raises(ValueError, match=r"different numbers of columns: \[2, 4\]"):
         conche.offline_solution(tasks)

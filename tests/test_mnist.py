@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import gzip
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from conche.tasks.mnist import IdxError, find_mnist, odd_even_mnist, read_idx
+from conche.common.arrays import Array
+from conche.errors import ParameterError, StreamError
+from conche.tasks.mnist import find_mnist, odd_even_mnist, read_idx
 
-from .streams import need
+from .helpers.streams import need
 
 
-def idx(array: np.ndarray) -> bytes:
+def idx(array: Array) -> bytes:
     header = struct.pack(">BBBB", 0, 0, 8, array.ndim) + struct.pack(
         f">{array.ndim}I", *array.shape
     )
@@ -34,14 +37,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_raw_and_compressed_files_are_read(folder):
+def test_raw_and_compressed_files_are_read(folder: Path) -> None:
     images = read_idx(folder / "train-images-idx3-ubyte")
     labels = read_idx(folder / "train-labels-idx1-ubyte.gz")
     assert images.shape == (300, 3, 3) and images.dtype == np.uint8
     assert np.array_equal(images[:, 0, 0], labels)
 
 
-def test_five_tasks_of_an_even_and_an_odd_digit(folder):
+def test_five_tasks_of_an_even_and_an_odd_digit(folder: Path) -> None:
     train, test = odd_even_mnist(folder, n_features=7, n_samples=20, n_test=30, seed=1)
     assert [task.name for task in train] == ["0/1", "2/3", "4/5", "6/7", "8/9"]
     for task in train:
@@ -68,21 +71,27 @@ def test_five_tasks_of_an_even_and_an_odd_digit(folder):
         ("t10k-labels-idx1-ubyte.gz", lambda b: idx(np.full(100, 11)), "a label is 11"),
     ],
 )
-def test_spoilt_files_are_named(folder, name, spoil, message):
+def test_spoilt_files_are_named(
+    folder: Path, name: str, spoil: Callable[[bytes], bytes], message: str
+) -> None:
     (folder / name).write_bytes(spoil((folder / name).read_bytes()))
-    with pytest.raises(IdxError, match=message) as caught:
+    with pytest.raises(StreamError, match=message) as caught:
         odd_even_mnist(folder, n_features=3, n_samples=5, n_test=5)
     assert str(folder) in str(caught.value)
 
 
-def test_too_few_images_are_named(folder):
-    with pytest.raises(IdxError, match="only 60 training images of 0 and 1"):
+def test_too_few_images_are_named(folder: Path) -> None:
+    with pytest.raises(StreamError, match="only 60 training images of 0 and 1"):
         odd_even_mnist(folder, n_samples=100)
-    with pytest.raises(IdxError, match="only 70 test images of 0 and 1"):
+    with pytest.raises(StreamError, match="only 70 test images of 0 and 1"):
         odd_even_mnist(folder, n_samples=10, n_test=2000)
+    with pytest.raises(ParameterError, match="n_samples=0"):
+        odd_even_mnist(folder, n_samples=0)
 
 
-def test_where_the_files_are_looked_for(folder, tmp_path_factory, monkeypatch):
+def test_where_the_files_are_looked_for(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert find_mnist(folder) == folder
     cache = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
@@ -90,10 +99,10 @@ def test_where_the_files_are_looked_for(folder, tmp_path_factory, monkeypatch):
     (cache / "conche").mkdir()
     folder.rename(cache / "conche" / "mnist")
     assert find_mnist() == cache / "conche" / "mnist"
-    with pytest.raises(IdxError, match="no train-images-idx3-ubyte"):
+    with pytest.raises(StreamError, match="no train-images-idx3-ubyte"):
         find_mnist(tmp_path_factory.mktemp("empty"))
 
 
-def test_the_real_files():
+def test_the_real_files() -> None:
     train, test = odd_even_mnist(need("mnist"), n_features=5)
     assert [task.X.shape for task in (*train, *test)] == [(100, 5)] * 5 + [(2000, 5)] * 5

@@ -8,23 +8,26 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardScaler
 
 import conche
+from conche.common.arrays import Array
 from conche.tasks.cosine import CosineColumns
+
+Raw = list[tuple[Array, Array]]
 
 
 @pytest.fixture
-def raw():
+def raw() -> Raw:
     rng = np.random.default_rng(0)
     return [(rng.random((40, 5)), rng.integers(0, 2, 40)) for _ in range(4)]
 
 
-def test_each_node_computes_its_own_share(raw, monkeypatch):
+def test_each_node_computes_its_own_share(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = raw[0]
     features = conche.CosineFeatures(12, scale=1.0, seed=3).fit(X)
     asked = []
     real = CosineColumns.read
 
-    def read(self, columns):
-        block = real(self, columns)
+    def read(self: CosineColumns) -> Array:
+        block = real(self)
         asked.append(block.shape)
         return block
 
@@ -36,11 +39,13 @@ def test_each_node_computes_its_own_share(raw, monkeypatch):
     assert np.array_equal(lazy.predict(features.columns(X)), dense.predict(features.transform(X)))
 
 
-def test_a_pipeline_learns_a_stream(raw):
+def test_a_pipeline_learns_a_stream(raw: Raw) -> None:
     pipe = conche.StreamPipeline(
-        [("features", conche.CosineFeatures(30, scale=1.0, seed=1)),
-         ("model", conche.ConcheClassifier(n_nodes=3))]
-    )  # fmt: skip
+        [
+            ("features", conche.CosineFeatures(30, scale=1.0, seed=1)),
+            ("model", conche.ConcheClassifier(n_nodes=3)),
+        ]
+    )
     features = conche.CosineFeatures(30, scale=1.0, seed=1).fit(raw[0][0])
     model = conche.ConcheClassifier(n_nodes=3)
     for X, y in raw:
@@ -53,11 +58,15 @@ def test_a_pipeline_learns_a_stream(raw):
     assert fitted.fit(*raw[0]).predict(X).shape == (40,)
 
 
-def test_steps_that_learn_go_on_and_others_are_fitted_once(raw):
+def test_steps_that_learn_go_on_and_others_are_fitted_once(raw: Raw) -> None:
     pipe = conche.StreamPipeline(
-        [("same", "passthrough"), ("running", StandardScaler()), ("once", FunctionTransformer()),
-         ("model", conche.ConcheRegressor())]
-    )  # fmt: skip
+        [
+            ("same", "passthrough"),
+            ("running", StandardScaler()),
+            ("once", FunctionTransformer()),
+            ("model", conche.ConcheRegressor()),
+        ]
+    )
     for X, y in raw:
         pipe.partial_fit(X, y.astype(float))
     everything = np.concatenate([X for X, _ in raw])
@@ -68,7 +77,7 @@ def test_steps_that_learn_go_on_and_others_are_fitted_once(raw):
     assert fixed["scale"].center_ == pytest.approx(np.median(raw[0][0], axis=0))
 
 
-def test_a_failed_task_changes_no_step(raw):
+def test_a_failed_task_changes_no_step(raw: Raw) -> None:
     pipe = conche.StreamPipeline([("s", StandardScaler()), ("model", conche.ConcheRegressor())])
     X, y = raw[0]
     pipe.partial_fit(X, y.astype(float))

@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet
 import pytest
 
 import conche
-from conche import Task, theory
-from conche.planner.plan import candidate_nodes
-from conche.tasks import StreamError, read_stream
-from conche.theory import CorrelationWarning, Similarity, estimate
+from conche import Task
+from conche.common.arrays import Array
+from conche.common.words import number
+from conche.errors import CorrelationWarning, DataError, ParameterError, StreamError
+from conche.paper import theory
+from conche.paper.planner.plan import candidate_nodes
+from conche.paper.theory import Similarity, estimate
+from conche.paper.theory.estimation import OneTask, estimate_task
+from conche.tasks import read_stream
 
-from .test_cli import run
+from .helpers.commands import run, run_here
+from .helpers.files import write_stream
 
-NUMBERS = dict(n_features=1024, n_samples=2048, n_tasks=16, n_shared=768, noise_var=0.01)
+NUMBERS: dict[str, Any] = dict(
+    n_features=1024, n_samples=2048, n_tasks=16, n_shared=768, noise_var=0.01
+)
 
 
-def raw_estimates(n, p, trials=400):
+def raw_estimates(n: int, p: int, trials: int = 400) -> tuple[Array, list[OneTask]]:
     """Noise and energy estimates of single tasks, over many draws with one truth."""
     rng = np.random.default_rng(0)
     w = rng.standard_normal(p) * np.sqrt(2.0 / p)
     found = []
     for _ in range(trials):
         X = rng.standard_normal((n, p))
-        found.append(theory.estimation._one(X, X @ w + np.sqrt(0.5) * rng.standard_normal(n)))
+        found.append(estimate_task(X, X @ w + np.sqrt(0.5) * rng.standard_normal(n)))
     return w, found
 
 
 @pytest.mark.parametrize(("n", "p"), [(40, 100), (60, 60), (120, 40)])
-def test_noise_and_energy_are_unbiased_and_their_errors_honest(n, p):
+def test_noise_and_energy_are_unbiased_and_their_errors_honest(n: int, p: int) -> None:
     w, found = raw_estimates(n, p)
     for truth, name in ((0.5, "noise_var"), (w @ w, "energy")):
         values = np.array([getattr(one, name) for one in found])
@@ -44,21 +53,21 @@ def test_noise_and_energy_are_unbiased_and_their_errors_honest(n, p):
 
 
 @pytest.mark.parametrize("n", [30, 120])
-def test_inner_products_are_unbiased_with_standard_errors(n):
+def test_inner_products_are_unbiased_with_standard_errors(n: int) -> None:
     rng = np.random.default_rng(0)
     W = rng.standard_normal((3, 40)) / np.sqrt(40)
     W[:, :20] = W[0, :20]
     truth = np.stack([W[:, b] @ W[:, b].T for b in (slice(0, 10), slice(10, 40))], axis=-1)
-    products, errors = [], []
+    drawn, errors = [], []
     for _ in range(300):
         tasks = []
         for w in W:
             X = rng.standard_normal((n, 40))
             tasks.append(Task(X, X @ w + 0.3 * rng.standard_normal(n)))
         g, stderr = estimate(tasks).inner_products([10, 30])
-        products.append(g)
+        drawn.append(g)
         errors.append(stderr)
-    products = np.array(products)
+    products = np.array(drawn)
     spread = products.std(axis=0, ddof=1)
     # standardising with estimated means and deviations costs a bias of order 1/N
     assert np.all(np.abs(products.mean(axis=0) - truth) < 4 * spread / np.sqrt(300) + 2 / (3 * n))
@@ -66,7 +75,7 @@ def test_inner_products_are_unbiased_with_standard_errors(n):
     assert np.all((ratio > 0.5) & (ratio < 2))
 
 
-def test_summary_of_a_stream():
+def test_summary_of_a_stream() -> None:
     tasks = conche.gaussian_tasks(16, 400, 128, n_shared=96, noise_var=0.05)
     noise, energy, common = estimate(tasks).summary()
     assert noise == pytest.approx(0.05, rel=0.1)
@@ -74,7 +83,7 @@ def test_summary_of_a_stream():
     assert common == pytest.approx(0.75, rel=0.1)
 
 
-def test_units_do_not_matter_and_correlation_is_announced():
+def test_units_do_not_matter_and_correlation_is_announced() -> None:
     tasks = conche.gaussian_tasks(4, 100, 20, n_shared=10)
     scale, shift = 10.0 ** np.arange(-10, 10), np.arange(20)
     moved = [Task(t.X * scale + shift, t.y + 7) for t in tasks]
@@ -84,7 +93,7 @@ def test_units_do_not_matter_and_correlation_is_announced():
         estimate(conche.gaussian_tasks(4, 100, 20, correlation=0.8))
 
 
-def test_similarity_from_tasks_predicts_the_true_error():
+def test_similarity_from_tasks_predicts_the_true_error() -> None:
     """The prediction from data, averaged over streams, against the one from the truth."""
     ratios = []
     for seed in range(20):
@@ -96,7 +105,7 @@ def test_similarity_from_tasks_predicts_the_true_error():
     assert abs(np.mean(ratios) - 1) < 4 * np.std(ratios) / np.sqrt(20) + 0.02
 
 
-def test_drifting_streams_are_noticed():
+def test_drifting_streams_are_noticed() -> None:
     rng = np.random.default_rng(0)
     w = rng.standard_normal(30) / np.sqrt(30)
     tasks = []
@@ -109,7 +118,7 @@ def test_drifting_streams_are_noticed():
     assert any("neighbouring" in a for a in conche.plan_from_tasks(tasks).assumptions)
 
 
-def test_the_plan_of_the_papers_figure():
+def test_the_plan_of_the_papers_figure() -> None:
     plan = conche.plan(**NUMBERS)
     assert plan.n_nodes == 8
     assert plan.error == pytest.approx(0.270, abs=5e-4)
@@ -121,7 +130,7 @@ def test_the_plan_of_the_papers_figure():
     assert "0.489" in str(plan)
 
 
-def test_more_tasks_move_the_answer():
+def test_more_tasks_move_the_answer() -> None:
     horizon = conche.plan(**NUMBERS).horizon
     assert [row["n_tasks"] for row in horizon] == [32, 64, None]
     nodes = [row["n_nodes"] for row in horizon]
@@ -132,23 +141,23 @@ def test_more_tasks_move_the_answer():
         assert (longer.n_nodes, longer.error) == (row["n_nodes"], row["error"])
 
 
-def test_what_to_avoid():
+def test_what_to_avoid() -> None:
     table = {r["n_nodes"]: r for r in conche.plan(64, 16, 8, 48, 0.01).table}
     assert table[4]["error"] == np.inf
-    assert "unbounded" in table[4]["warning"]
+    assert "unbounded" in str(table[4]["warning"])
     plan = conche.plan(40, 15, 16, 40, 0.0)
     table = {r["n_nodes"]: r for r in plan.table}
     assert table[2]["spectral_radius"] == pytest.approx(1.375)
-    assert "grows with every task" in table[2]["warning"]
+    assert "grows with every task" in str(table[2]["warning"])
     assert table[10]["warning"] is None
 
 
-def test_remedies_when_the_number_of_nodes_is_given():
+def test_remedies_when_the_number_of_nodes_is_given() -> None:
     plan = conche.plan(40, 15, 16, 40, 0.01, n_nodes=2)
     assert plan.n_nodes == 2
     assert plan.error > 100
     kinds = " ".join(remedy["what"] for remedy in plan.remedies)
-    assert all(word in kinds for word in ("use 1 of the 2", "unequal", "damped"))
+    assert all(word in kinds for word in ("use 1 of the 2", "unequal", "solver=Damped"))
     errors = [remedy["error"] for remedy in plan.remedies]
     assert errors == sorted(errors)
     assert errors[-1] < plan.error
@@ -165,32 +174,31 @@ def test_remedies_when_the_number_of_nodes_is_given():
     assert abs(np.mean(achieved) - best["error"]) < 4 * stderr
 
 
-def test_remedies_are_not_guesses_from_wild_samples():
+def test_remedies_are_not_guesses_from_wild_samples() -> None:
     """Near |n - p_k| the moments' variance is infinite: no sampled remedy may be offered there."""
     for numbers in ((8, 6, 50, 8, 0.1), (16, 11, 16, 8, 0.1)):
         plan = conche.plan(*numbers, n_nodes=2)
         assert not any("rounds" in remedy["what"] for remedy in plan.remedies)
 
 
-def test_a_single_bad_task_is_announced():
+def test_a_single_bad_task_is_announced() -> None:
     plan = conche.plan(64, [200, 200, 64, 200, 200], 5, 32, 0.1)
     one = plan.table[0]
     assert one["error"] == np.inf
-    assert "64 columns for 64 samples" in one["warning"]
+    assert "64 columns for 64 samples" in str(one["warning"])
     assert "against unbounded for one node" in plan.text
 
 
-def test_given_nodes_are_not_called_advised():
-    from conche.planner.question import number
-
+def test_given_nodes_are_not_called_advised() -> None:
     plan = conche.plan(100_000, 200_000, 4, 0, 1.0, n_nodes=1)
     assert plan.given
     assert not conche.plan(**NUMBERS).given
     assert number(np.inf) == "unbounded"
 
 
-def test_noise_is_not_biased_by_weighing():
-    for noise_var in (0.25, [0.001] + [4.0] * 39):
+def test_noise_is_not_biased_by_weighing() -> None:
+    levels: list[float | list[float]] = [0.25, [0.001] + [4.0] * 39]
+    for noise_var in levels:
         found = [
             estimate(gaussian).summary().noise_var
             for gaussian in (
@@ -201,22 +209,22 @@ def test_noise_is_not_biased_by_weighing():
         assert abs(np.mean(found) - np.mean(noise_var)) < 4 * stderr + 0.01
 
 
-def test_constant_columns_are_not_correlated_and_constant_data_is_refused():
+def test_constant_columns_are_not_correlated_and_constant_data_is_refused() -> None:
     rng = np.random.default_rng(0)
     tasks = []
     for _ in range(4):
         X = np.hstack([rng.standard_normal((300, 8)), np.full((300, 8), 0.1) * np.arange(1, 9)])
         tasks.append(Task(X, X[:, 0] + rng.standard_normal(300)))
     assert estimate(tasks).correlation < 1.25
-    with pytest.raises(ValueError, match="no column varies"):
+    with pytest.raises(DataError, match="no column varies"):
         estimate([Task(np.ones((5, 3)), np.arange(5.0))])
-    with pytest.raises(ValueError, match="targets are constant"):
+    with pytest.raises(DataError, match="targets are constant"):
         conche.plan_from_tasks([Task(t.X, np.ones(300)) for t in tasks])
     rows = [Task(rng.standard_normal((1, 6)), rng.standard_normal(1)) for _ in range(30)]
     assert any("one row" in a for a in conche.plan_from_tasks(rows).assumptions)
 
 
-def test_endless_tasks_on_blocks_of_any_size():
+def test_endless_tasks_on_blocks_of_any_size() -> None:
     for n, sizes in ((40, [5, 12, 9]), (64, [4] * 8), (3, [30, 24])):
         limit = theory.endless_error(n, sizes, 10, 0.2)
         long = Similarity.shared(20_000, sizes, 10)
@@ -226,12 +234,12 @@ def test_endless_tasks_on_blocks_of_any_size():
     assert theory.endless_error(12, [1, 10, 10], 10, 0.2) == np.inf
 
 
-def test_more_rounds_can_be_a_remedy():
+def test_more_rounds_can_be_a_remedy() -> None:
     plan = conche.plan(64, 400, 1, 64, 0.01, n_nodes=16)
     assert any("rounds a task" in remedy["what"] for remedy in plan.remedies)
 
 
-def test_a_trillion_features():
+def test_a_trillion_features() -> None:
     plan = conche.plan(10**12, 10**11, 16, 10**11, 0.01, n_nodes_max=256)
     small = conche.plan(10**8, 10**7, 16, 10**7, 0.01, n_nodes_max=256)
     common = {r["n_nodes"]: r["error"] for r in small.table}
@@ -240,7 +248,7 @@ def test_a_trillion_features():
             assert row["error"] == pytest.approx(common[row["n_nodes"]], rel=1e-4)
 
 
-def test_candidates():
+def test_candidates() -> None:
     assert candidate_nodes(12) == [1, 2, 3, 4, 6, 8, 12]
     assert candidate_nodes(7) == [1, 2, 4, 7]
     assert candidate_nodes(1024, 16) == [1, 2, 4, 8, 16]
@@ -252,19 +260,19 @@ def test_candidates():
         (dict(noise_var=-0.1), "noise_var=-0.1"),
         (dict(n_shared=2000), "n_shared=2000"),
         (dict(n_samples=0), "n_samples=0"),
-        (dict(n_samples=[5, 5]), "n_samples has 2 values for 16 tasks"),
+        (dict(n_samples=[5, 5]), "n_samples has 2 values for n_tasks=16"),
         (dict(n_tasks=0), "n_tasks=0"),
         (dict(n_features=1.5), "n_features=1.5"),
         (dict(n_nodes=5000), "n_nodes=5000"),
         (dict(energy=-1.0), "energy=-1.0"),
     ],
 )
-def test_bad_numbers_are_named(change, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_numbers_are_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
         conche.plan(**(NUMBERS | change))
 
 
-def test_plans_from_data_are_nearly_the_best():
+def test_plans_from_data_are_nearly_the_best() -> None:
     """Streams of the model: the true error at the advised number of nodes, against the best."""
     regret = []
     for p in (128, 256):
@@ -287,19 +295,8 @@ def test_plans_from_data_are_nearly_the_best():
 # --- files and the command line -----------------------------------------------------------------
 
 
-def write_stream(folder, tasks, kind):
-    folder.mkdir(exist_ok=True)
-    for i, task in enumerate(tasks):
-        file = folder / f"{i:02d}.{kind}"
-        if kind == "npz":
-            np.savez(file, X=task.X, y=task.y)
-            continue
-        table = pa.table({f"c{j}": task.X[:, j] for j in range(task.n_features)} | {"y": task.y})
-        (pa.parquet.write_table if kind == "parquet" else pa.csv.write_csv)(table, file)
-
-
 @pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
-def test_streams_from_files(kind, tmp_path):
+def test_streams_from_files(kind: str, tmp_path: Path) -> None:
     tasks = conche.gaussian_tasks(3, [5, 4, 6], 3)
     write_stream(tmp_path / "s", tasks, kind)
     read = read_stream(tmp_path / "s")
@@ -310,7 +307,7 @@ def test_streams_from_files(kind, tmp_path):
     assert len(read_stream(str(tmp_path / "s" / f"0[01].{kind}"))) == 2
 
 
-def test_columns_are_matched_by_name(tmp_path):
+def test_columns_are_matched_by_name(tmp_path: Path) -> None:
     pa.csv.write_csv(pa.table({"a": [1.0], "b": [2.0], "y": [3.0]}), tmp_path / "1.csv")
     pa.csv.write_csv(pa.table({"y": [3], "b": [20], "a": [10]}), tmp_path / "2.csv")
     assert read_stream(tmp_path)[1].X.tolist() == [[10.0, 20.0]]
@@ -330,14 +327,14 @@ def test_columns_are_matched_by_name(tmp_path):
         ("a,b,y\n1,inf,3\n", "2.csv: column 'b' has missing or infinite values"),
     ],
 )
-def test_bad_files_are_named(content, message, tmp_path):
+def test_bad_files_are_named(content: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("a,b,y\n1,2,3\n")
     (tmp_path / "2.csv").write_text(content)
     with pytest.raises(StreamError, match=message):
         read_stream(tmp_path)
 
 
-def test_damaged_binary_files_are_named(tmp_path):
+def test_damaged_binary_files_are_named(tmp_path: Path) -> None:
     for name in ("1.parquet", "1.npz"):
         (tmp_path / name).write_bytes(b"not what it says")
         with pytest.raises(StreamError, match=f"{name}: cannot be read"):
@@ -357,7 +354,7 @@ def test_damaged_binary_files_are_named(tmp_path):
         read_stream(str(tmp_path / "2.npz"))
 
 
-def test_plan_on_the_command_line(tmp_path):
+def test_plan_on_the_command_line(tmp_path: Path) -> None:
     options = "--features 1024 --samples 2048 --tasks 16 --shared 768 --noise 0.01"
     numbers = options.split()
     done = run("plan", *numbers, "--plot", str(tmp_path / "plan.png"))
@@ -369,12 +366,11 @@ def test_plan_on_the_command_line(tmp_path):
     assert answer["n_nodes"] == 8
     assert answer["error"] == pytest.approx(0.270, abs=5e-4)
     assert [c["n_nodes"] for c in answer["candidates"]] == [1, 2, 4, 8, 16, 32, 64]
-    assert set(answer["candidates"][0]) == {
-        "n_nodes", "partition", "error", "spectral_radius", "warning",
-    }  # fmt: skip
+    columns = {"n_nodes", "partition", "error", "spectral_radius", "warning"}
+    assert set(answer["candidates"][0]) == columns
 
 
-def test_plan_from_files_on_the_command_line(tmp_path):
+def test_plan_from_files_on_the_command_line(tmp_path: Path) -> None:
     write_stream(tmp_path / "s", conche.gaussian_tasks(8, 64, 32, n_shared=24), "parquet")
     done = run("plan", "--data", str(tmp_path / "s"), "--json")
     assert done.returncode == 0, done.stderr
@@ -405,8 +401,8 @@ def test_plan_from_files_on_the_command_line(tmp_path):
         ("--data nowhere --energy 1", "--energy is estimated"),
     ],
 )
-def test_bad_plans_are_one_line_and_status_two(arguments, message):
-    done = run("plan", *arguments.split())
+def test_bad_plans_are_one_line_and_status_two(arguments: str, message: str) -> None:
+    done = run_here("plan", *arguments.split())
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.startswith("conche: ")

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 import conche
+from conche import Task
+from conche.common.arrays import Array
 
-from .streams import beijing, mnist, need
+from .helpers.streams import Pair, beijing, mnist, need
 
 
-def mean_square(coef, tasks):
+def mean_square(coef: Array, tasks: Sequence[Task]) -> float:
     return float(np.mean([np.mean((t.y - t.X @ coef) ** 2) for t in tasks]))
 
 
-def error_rate(coef, tasks):
+def error_rate(coef: Array, tasks: Sequence[Task]) -> float:
     return float(np.mean([np.mean(np.sign(t.X @ coef) != t.y) for t in tasks]))
 
 
 @pytest.fixture(scope="module")
-def air():
+def air() -> Pair:
     return beijing()
 
 
-def test_damped_learns_beijing_untuned(air):
+def test_damped_learns_beijing_untuned(air: Pair) -> None:
     train, test = air
     model = conche.CoCoARegressor(n_nodes=12, solver="damped")
     for task in train:
@@ -33,7 +37,7 @@ def test_damped_learns_beijing_untuned(air):
 
 
 @pytest.mark.parametrize("n_nodes", [1, 12, 132])
-def test_conche_reaches_offline_on_beijing(air, n_nodes):
+def test_conche_reaches_offline_on_beijing(air: Pair, n_nodes: int) -> None:
     train, test = air
     offline = mean_square(conche.offline_solution(train), test)
     model = conche.ConcheRegressor(n_nodes=n_nodes)
@@ -45,8 +49,9 @@ def test_conche_reaches_offline_on_beijing(air, n_nodes):
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_conche_learns_split_mnist_in_one_pass(loss):
-    ours, offline = {2: [], 50: [], 300: []}, []
+def test_conche_learns_split_mnist_in_one_pass(loss: str) -> None:
+    ours: dict[int, list[float]] = {2: [], 50: [], 300: []}
+    offline = []
     for seed in range(3):
         train, test = mnist(seed)
         offline.append(error_rate(conche.offline_solution(train), test))
@@ -60,7 +65,7 @@ def test_conche_learns_split_mnist_in_one_pass(loss):
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_a_hundred_repetitions_of_algorithm_1_on_odd_and_even_mnist(loss):
+def test_a_hundred_repetitions_of_algorithm_1_on_odd_and_even_mnist(loss: str) -> None:
     """Section IV-F: p = 3000, n = 100, K = 2, one round; every task at most 0.17 at the end."""
     rates = []
     for seed in range(3):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import conche
+from conche import Memory, Task
+from conche.common.arrays import Array
 
 
-def rounds_to(task, goal, **options):
+def rounds_to(task: Task, goal: float, **options: Any) -> int | None:
     """Rounds until the predictions are within ``goal`` of the task's least-squares ones."""
     best = task.X @ np.linalg.lstsq(task.X, task.y, rcond=None)[0]
     floor = np.sqrt(np.mean((task.y - best) ** 2))
@@ -22,19 +27,19 @@ def rounds_to(task, goal, **options):
 
 
 @pytest.mark.parametrize(("n", "p", "K", "most"), [(2048, 1024, 16, 40), (512, 384, 16, 80)])
-def test_few_rounds_to_least_squares(n, p, K, most):
+def test_few_rounds_to_least_squares(n: int, p: int, K: int, most: int) -> None:
     (task,) = conche.gaussian_tasks(1, n, p, noise_var=0.01)
-    taken = rounds_to(task, 1e-6, n_nodes=K, n_rounds=most + 20, acceleration="cg")
+    taken = rounds_to(task, 1e-6, n_nodes=K, n_rounds=most + 20, steps="cg")
     assert taken is not None
     assert taken <= most
 
 
-@pytest.mark.parametrize("solver", ["exact", "damped"])
+@pytest.mark.parametrize("solver", [conche.Exact(), conche.Damped(0.01)], ids=repr)
 @pytest.mark.parametrize(("n", "p"), [(60, 24), (20, 48), (8, 48)])
-def test_same_limit_as_plain_rounds(solver, n, p):
+def test_same_limit_as_plain_rounds(solver: Any, n: int, p: int) -> None:
     tasks = conche.gaussian_tasks(2, n, p, noise_var=0.5)
-    options = dict(n_nodes=4, solver=solver, damping=0.01)
-    cg = conche.CoCoARegressor(n_rounds=200, acceleration="cg", **options)
+    options: dict[str, Any] = dict(n_nodes=4, solver=solver)
+    cg = conche.CoCoARegressor(n_rounds=200, steps="cg", **options)
     plain = conche.CoCoARegressor(n_rounds=8000, **options)
     for task in tasks:
         cg.partial_fit(task.X, task.y)
@@ -42,11 +47,11 @@ def test_same_limit_as_plain_rounds(solver, n, p):
     assert np.linalg.norm(cg.coef_ - plain.coef_) <= 1e-8 * np.linalg.norm(plain.coef_)
 
 
-@pytest.mark.parametrize("sketch_size", [0, 20])
-def test_memory_has_the_same_limit_too(sketch_size):
+@pytest.mark.parametrize("rank", [0, 20])
+def test_memory_has_the_same_limit_too(rank: int) -> None:
     tasks = conche.gaussian_tasks(3, 30, 24, noise_var=0.5)
-    options = dict(n_nodes=4, solver="memory", sketch_size=sketch_size)
-    cg = conche.CoCoARegressor(n_rounds=100, acceleration="cg", **options)
+    options: dict[str, Any] = dict(n_nodes=4, solver=Memory(rank=rank))
+    cg = conche.CoCoARegressor(n_rounds=100, steps="cg", **options)
     plain = conche.CoCoARegressor(n_rounds=2000, **options)
     for task in tasks:
         cg.partial_fit(task.X, task.y)
@@ -54,28 +59,28 @@ def test_memory_has_the_same_limit_too(sketch_size):
     assert np.linalg.norm(cg.coef_ - plain.coef_) <= 1e-8 * np.linalg.norm(plain.coef_)
 
 
-def test_one_round_is_the_block_step_with_an_exact_line_search():
+def test_one_round_is_the_block_step_with_an_exact_line_search() -> None:
     (task,) = conche.gaussian_tasks(1, 50, 24, noise_var=0.5)
     plain = conche.CoCoARegressor(n_nodes=4).fit(task.X, task.y)
-    cg = conche.CoCoARegressor(n_nodes=4, acceleration="cg").fit(task.X, task.y)
+    cg = conche.CoCoARegressor(n_nodes=4, steps="cg").fit(task.X, task.y)
     image = task.X @ plain.coef_
     step = (task.y @ image) / (image @ image)
     np.testing.assert_allclose(cg.coef_, step * plain.coef_, rtol=1e-9)
 
 
-def test_more_rounds_than_needed_do_no_harm():
+def test_more_rounds_than_needed_do_no_harm() -> None:
     (task,) = conche.gaussian_tasks(1, 50, 24, noise_var=0.5)
-    model = conche.CoCoARegressor(n_nodes=3, n_rounds=400, acceleration="cg").fit(task.X, task.y)
+    model = conche.CoCoARegressor(n_nodes=3, n_rounds=400, steps="cg").fit(task.X, task.y)
     expected = np.linalg.lstsq(task.X, task.y, rcond=None)[0]
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
-    zero = conche.CoCoARegressor(n_nodes=3, n_rounds=5, acceleration="cg")
+    zero = conche.CoCoARegressor(n_nodes=3, n_rounds=5, steps="cg")
     zero.fit(task.X, np.zeros(50)).partial_fit(np.zeros((4, 24)), np.ones(4))
     assert not zero.coef_.any()
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("p", [1, 2, 4])
-def test_rounds_after_convergence_divide_no_noise_by_noise(p, dtype):
+def test_rounds_after_convergence_divide_no_noise_by_noise(p: int, dtype: Any) -> None:
     """Two hundred tiny problems, each with many more rounds than it needs."""
     tol = 1e-8 if dtype == np.float64 else 2e-3
     for seed in range(200):
@@ -84,25 +89,27 @@ def test_rounds_after_convergence_divide_no_noise_by_noise(p, dtype):
         exact = np.linalg.lstsq(X, y, rcond=None)[0]
         ridge = np.linalg.solve(X.T @ X + np.eye(p), X.T @ y)
         Xd, yd = X.astype(dtype), y.astype(dtype)
-        options = dict(n_nodes=min(p, 2), n_rounds=100)
-        cg = conche.CoCoARegressor(acceleration="cg", **options).fit(Xd, yd)
-        memory = conche.ConcheRegressor(damping=1.0, **options).fit(Xd, yd)
+        options: dict[str, Any] = dict(n_nodes=min(p, 2), n_rounds=100)
+        cg = conche.CoCoARegressor(steps="cg", **options).fit(Xd, yd)
+        memory = conche.ConcheRegressor(solver=Memory(damping=1.0), **options).fit(Xd, yd)
         for model, expected in ((cg, exact), (memory, ridge)):
             assert np.linalg.norm(model.coef_ - expected) <= tol * np.linalg.norm(expected), seed
             residual = np.sqrt(np.mean((y - X @ model.coef_) ** 2))
             assert model.history_[-1]["residual"] == pytest.approx(residual, rel=100 * tol)
 
 
-def test_messages_are_one_vector_each_way_and_six_scalars():
+def test_messages_are_one_vector_each_way_and_six_scalars() -> None:
     tasks = conche.gaussian_tasks(2, 30, 24)
-    model = conche.ConcheRegressor(n_nodes=4, n_rounds=2, sketch_size=10)
+    model = conche.ConcheRegressor(n_nodes=4, n_rounds=2, solver=Memory(rank=10))
     for task in tasks:
         model.partial_fit(task.X, task.y)
     vectors = [30, 30, 40, 40]  # the sketch's rows join from the second task on
     assert [r["bytes"] for r in model.history_] == [4 * 8 * (2 * v + 6) for v in vectors]
 
 
-def logistic_stream(n_tasks=3, n=80, p=12, seed=0):
+def logistic_stream(
+    n_tasks: int = 3, n: int = 80, p: int = 12, seed: int = 0
+) -> Iterator[tuple[Array, Array]]:
     rng = np.random.default_rng(seed)
     w = rng.standard_normal(p)
     for _ in range(n_tasks):
@@ -111,12 +118,10 @@ def logistic_stream(n_tasks=3, n=80, p=12, seed=0):
 
 
 @pytest.mark.parametrize("solver", ["exact", "damped"])
-def test_logistic_rounds_are_monotone_and_reach_the_optimum(solver):
-    from sklearn.linear_model import LogisticRegression
-
+def test_logistic_rounds_are_monotone_and_reach_the_optimum(solver: str) -> None:
     X, y = next(logistic_stream(n=300))
     model = conche.CoCoAClassifier(
-        n_nodes=4, loss="logistic", solver=solver, n_rounds=60, acceleration="cg"
+        n_nodes=4, loss="logistic", solver=solver, n_rounds=60, steps="cg"
     ).fit(X, y)
     losses = [r["loss"] for r in model.history_]
     assert all(b <= a * (1 + 1e-12) for a, b in pairwise(losses))
@@ -124,14 +129,16 @@ def test_logistic_rounds_are_monotone_and_reach_the_optimum(solver):
     np.testing.assert_allclose(model.coef_, peer.coef_, rtol=1e-5)
 
 
-def test_logistic_rounds_with_memory_are_monotone_in_the_tasks_objective():
+def test_logistic_rounds_with_memory_are_monotone_in_the_tasks_objective() -> None:
     """The objective is the task's loss and the penalty: with one node it can be written down."""
     stream = list(logistic_stream(p=12))
     objective = []
     for n_rounds in range(1, 12):
-        model = conche.ConcheClassifier(n_nodes=1, loss="logistic", damping=2.0, n_rounds=30)
-        model.partial_fit(*stream[0])
-        w0, H = model.coef_[0].copy(), model._nodes.states()[0].memory["curvature"]
+        model = conche.ConcheClassifier(
+            n_nodes=1, loss="logistic", solver=Memory(damping=2.0), n_rounds=30
+        ).partial_fit(*stream[0])
+        (node,) = model.network_.fetch(model.state_.nodes)
+        w0, H = model.coef_[0].copy(), node.kept["curvature"]
         model.set_params(n_rounds=n_rounds).partial_fit(*stream[1])
         X, y = stream[1]
         d = model.coef_[0] - w0
@@ -141,11 +148,11 @@ def test_logistic_rounds_with_memory_are_monotone_in_the_tasks_objective():
     assert objective[-1] < objective[0]
 
 
-def test_separable_labels_do_not_overflow():
+def test_separable_labels_do_not_overflow() -> None:
     X = np.array([[1.0, 2.0], [-1.0, -2.0], [2.0, 3.0], [-2.0, -3.0]])
     y = np.array([1, -1, 1, -1])
     model = conche.CoCoAClassifier(
-        n_nodes=2, loss="logistic", solver="damped", n_rounds=50, acceleration="cg"
+        n_nodes=2, loss="logistic", solver="damped", n_rounds=50, steps="cg"
     ).fit(X, y)
     assert np.all(np.isfinite(model.coef_))
     assert model.score(X, y) == 1

@@ -1,39 +1,64 @@
 """Conche: distributed continual learning with CoCoA."""
 
-from . import theory
-from .checkpoint import ModelFileError, load, save
-from .cocoa import DivergenceError
+from . import tasks, theory
+from .common.version import __version__ as __version__
+from .errors import (
+    ConcheError,
+    CorrelationWarning,
+    DataError,
+    DivergenceError,
+    MissingExtraError,
+    ModelFileError,
+    NearSquareWarning,
+    NetworkError,
+    NodeError,
+    ParameterError,
+    SpecError,
+    StreamError,
+)
 from .estimators import (
     CoCoAClassifier,
     CoCoARegressor,
     ConcheClassifier,
     ConcheRegressor,
-    NearSquareWarning,
     StreamPipeline,
 )
 from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
+from .model_file import load, save
 from .network import Graph
+from .nodes.solvers import Damped, ElasticNet, Exact, Memory
 from .offline import offline_solution
-from .planner import Plan, plan, plan_from_tasks
-from .simulation import Simulation, simulate
+from .paper.planner import Plan, plan, plan_from_tasks
+from .paper.simulation import Simulation, simulate
 from .tasks import CosineFeatures, FileStream, Task, gaussian_tasks, odd_even_mnist
-
-__version__ = "0.1.0"
 
 __all__ = [
     "CoCoAClassifier",
     "CoCoARegressor",
     "ConcheClassifier",
+    "ConcheError",
     "ConcheRegressor",
+    "CorrelationWarning",
     "CosineFeatures",
+    "Damped",
+    "DataError",
     "DivergenceError",
+    "ElasticNet",
     "ErrorMatrix",
+    "Exact",
     "FileStream",
     "Graph",
+    "Memory",
+    "MissingExtraError",
     "ModelFileError",
     "NearSquareWarning",
+    "NetworkError",
+    "NodeError",
+    "ParameterError",
     "Plan",
     "Simulation",
+    "SpecError",
+    "StreamError",
     "StreamPipeline",
     "Task",
     "error_matrix",
@@ -46,6 +71,7 @@ __all__ = [
     "plan_from_tasks",
     "save",
     "simulate",
+    "tasks",
     "theory",
     "training_error",
 ]

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from .common.arrays import Array
+from .common.scores import error_rate, mean_squared
+from .errors import DataError, ParameterError
 from .tasks import Task, toeplitz_norm
-from .tasks.task import Array
 
 
 def generalization_error(coef: Any, tasks: Sequence[Task]) -> float:
@@ -23,12 +25,12 @@ def generalization_error(coef: Any, tasks: Sequence[Task]) -> float:
     errors = []
     for t, task in enumerate(_some(tasks), start=1):
         if task.weights is None or task.noise_var is None:
-            raise ValueError(
+            raise DataError(
                 f"task {task.name or t} has no true weights or noise_var: the generalization error "
                 f"is defined for synthetic tasks; use training_error or error_matrix"
             )
         if coef.shape != np.shape(task.weights):
-            raise ValueError(
+            raise DataError(
                 f"coef has shape {coef.shape}, but task {task.name or t} has "
                 f"{np.shape(task.weights)[0]} weights"
             )
@@ -45,7 +47,7 @@ def training_error(coef: Any, tasks: Sequence[Task]) -> float:
     errors = []
     for t, task in enumerate(_some(tasks), start=1):
         if coef.shape[-1] != task.n_features:
-            raise ValueError(
+            raise DataError(
                 f"coef is for {coef.shape[-1]} columns, but task {task.name or t} has "
                 f"{task.n_features}"
             )
@@ -108,7 +110,7 @@ def error_matrix(
     says otherwise. ``model`` itself is left as it is; the trained copy is the result's ``model``.
     """
     if len(_some(train)) != len(test):
-        raise ValueError(f"{len(train)} training tasks but {len(test)} test tasks")
+        raise DataError(f"{len(train)} training tasks but {len(test)} test tasks")
     model = clone(model)
     labels = {}
     if is_classifier(model):
@@ -123,19 +125,17 @@ def error_matrix(
 def task_error(model: Any, task: Task) -> float:
     """The error rate of a classifier, the mean squared error of a regressor."""
     predicted = _matched(np.asarray(model.predict(task.X)), task)
-    if is_classifier(model):
-        return float(np.mean(predicted != task.y))
-    return float(np.mean((predicted - task.y) ** 2))
+    return (error_rate if is_classifier(model) else mean_squared)(predicted, task.y)
 
 
 def _matched(predicted: Array, task: Task) -> Array:
     """Predictions in the shape of y, so that a column never meets a row."""
     if predicted.size != task.y.size:
-        raise ValueError(f"{task}: y has shape {task.y.shape}, predictions {predicted.shape}")
+        raise DataError(f"{task}: y has shape {task.y.shape}, predictions {predicted.shape}")
     return predicted.reshape(task.y.shape)
 
 
 def _some(tasks: Sequence[Task]) -> Sequence[Task]:
     if len(tasks) == 0:
-        raise ValueError("there are no tasks")
+        raise ParameterError("there are no tasks")
     return tasks

@@ -9,10 +9,11 @@ import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import LinearOperator, lsmr
 
-from .solvers.base import as_dense, gram
-from .solvers.factor import Cholesky
+from .common.arrays import Array, as_dense, gram
+from .common.checks import real
+from .errors import DataError, ParameterError
+from .nodes.solvers.factor import Cholesky
 from .tasks import Task
-from .tasks.task import Array
 
 LARGEST_GRAM = 20_000
 
@@ -26,15 +27,14 @@ def offline_solution(tasks: Sequence[Task], damping: float = 0.0) -> Array:
     the tasks (wide or sparse).
     """
     if len(tasks) == 0:
-        raise ValueError("there are no tasks")
+        raise ParameterError("there are no tasks")
     widths = {task.n_features for task in tasks}
     if len(widths) > 1:
-        raise ValueError(f"tasks have different numbers of columns: {sorted(widths)}")
-    if not 0 <= damping < np.inf:
-        raise ValueError(f"damping={damping} must not be negative or infinite")
+        raise DataError(f"tasks have different numbers of columns: {sorted(widths)}")
+    damping = real("damping", damping)
     kinds = {t.y.shape[1:] for t in tasks}
     if len(kinds) > 1:
-        raise ValueError("tasks have different numbers of outputs")
+        raise DataError("tasks have different numbers of outputs")
     for number, task in enumerate(tasks, start=1):
         _check_finite(task, number)
     Xs = [t.X if sparse.issparse(t.X) else np.asarray(t.X) for t in tasks]
@@ -54,7 +54,7 @@ def _check_finite(task: Task, number: int) -> None:
     X = task.X.data if sparse.issparse(task.X) else np.asarray(task.X)
     for values in (X, task.y):
         if not (np.isfinite(np.sum(values)) or np.all(np.isfinite(values))):
-            raise ValueError(f"task {task.name or number} has missing or infinite values")
+            raise DataError(f"task {task.name or number} has missing or infinite values")
 
 
 def _double(X: Any) -> Any:

@@ -1,5 +1,20 @@
 """The command line: thin."""
 
-from .main import main
+from __future__ import annotations
 
-__all__ = ["main"]
+import sys
+
+from ..common.extras import need
+from ..errors import MissingExtraError
+
+
+def main() -> None:
+    """Run the command line; where typer or rich is not installed, one line says what to install."""
+    try:
+        for package in ("typer", "rich"):
+            need(package, "cli", "the command line")
+        from .run import run
+    except (MissingExtraError, KeyboardInterrupt) as error:
+        print(f"conche: {str(error) or 'interrupted'}", file=sys.stderr)
+        sys.exit(2)
+    run(sys.argv[1:])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .. import __version__
+from ..common.version import __version__
 
 app = typer.Typer(
     help="Distributed continual learning with CoCoA.",
@@ -28,4 +28,8 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
-) -> None: ...
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error (after any command).")
+    ] = False,
+) -> None:
+    """What is common to all commands; `run` has taken --debug out before typer sees it."""

@@ -1,7 +1,6 @@
 """scikit-learn's face of it: one ``partial_fit`` is one task."""
 
-from .base import NearSquareWarning
-from .classifier import CoCoAClassifier, ConcheClassifier
+from .classifier import CoCoAClassifier, ConcheClassifier, one_against_rest
 from .pipeline import StreamPipeline
 from .regressor import CoCoARegressor, ConcheRegressor
 
@@ -10,6 +9,6 @@ __all__ = [
     "CoCoARegressor",
     "ConcheClassifier",
     "ConcheRegressor",
-    "NearSquareWarning",
     "StreamPipeline",
+    "one_against_rest",
 ]

@@ -10,14 +10,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
-from ..losses import get_loss
+from ..common.arrays import Array
+from ..common.scores import error_rate, winners
+from ..errors import DataError, ParameterError
 from ..network import Network
-from ..solvers import Solver
-from ..solvers.base import Array
-from .base import Stream
+from ..nodes.solvers import SolverOption
+from ..rounds.losses import LOSSES, get_loss
+from .base import LinearModel, Targets, with_defaults
+from .inputs import check_task
 
 
-class CoCoAClassifier(ClassifierMixin, Stream):  # type: ignore[misc]  # an untyped mixin
+class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an untyped mixin
     """Distributed continual linear classification with CoCoA, one against the rest.
 
     As `CoCoARegressor`, with targets in {-1, 1}: one output for two classes, else one per class.
@@ -25,127 +28,147 @@ class CoCoAClassifier(ClassifierMixin, Stream):  # type: ignore[misc]  # an unty
     Parameters
     ----------
     loss : ``"squared"`` or ``"logistic"``.
-    n_nodes, partition, n_rounds, solver, damping, sketch_size, discount, acceleration, tol, \
-network, fit_intercept, seed, scaling, missing, aggregation, local_steps, l1_ratio :
+    n_nodes, partition, solver, n_rounds, steps, tol, network, fit_intercept, scaling, missing, \
+seed :
         as in `CoCoARegressor`.
 
     Attributes
     ----------
     classes_ : the labels, fixed by the first task or by ``classes``.
     coef_ : (1, n_features) for two classes, else (n_classes, n_features).
+
+    Examples
+    --------
+    >>> import conche
+    >>> train, test = conche.tasks.embedded_digits(n_features=100)
+    >>> model = conche.CoCoAClassifier(n_nodes=2, loss="logistic")
+    >>> for task in train:
+    ...     _ = model.partial_fit(task.X, task.y)
+    >>> model.classes_
+    array([-1.,  1.])
     """
 
     def __init__(
         self,
         n_nodes: int | None = None,
+        *,
         loss: str = "squared",
         partition: Any = None,
+        solver: str | SolverOption = "exact",
         n_rounds: int = 1,
-        solver: str | Solver = "exact",
-        damping: float | Literal["auto"] | None = None,
-        sketch_size: int | None = None,
-        discount: float = 1.0,
-        acceleration: Literal["cg"] | None = None,
+        steps: Literal["safe", "adaptive", "cg"] = "safe",
         tol: float | None = None,
         network: str | Network = "local",
         fit_intercept: bool = False,
-        seed: int = 0,
         scaling: str | None = None,
         missing: str = "refuse",
-        aggregation: Literal["safe", "adaptive"] = "safe",
-        local_steps: int | None = None,
-        l1_ratio: float = 0.5,
+        seed: int = 0,
     ):
         super().__init__(
-            n_nodes, partition, n_rounds, solver, damping, sketch_size, discount, acceleration,
-            tol, network, fit_intercept, seed, scaling, missing, aggregation, local_steps, l1_ratio,
-        )  # fmt: skip
+            n_nodes,
+            partition=partition,
+            solver=solver,
+            n_rounds=n_rounds,
+            steps=steps,
+            tol=tol,
+            network=network,
+            fit_intercept=fit_intercept,
+            scaling=scaling,
+            missing=missing,
+            seed=seed,
+        )
         self.loss = loss
 
+    @property
+    def classes_(self) -> Array:
+        """The labels, in order."""
+        classes = self.state_.classes
+        assert classes is not None
+        return classes
+
     def fit(self, X: Any, y: Any) -> Self:
-        """Start over and learn (X, y) as the first task."""
+        """Start over and learn (X, y) as the first task.
+
+        Parameters
+        ----------
+        X : n_samples x n_features: an array, a DataFrame or a ``scipy.sparse`` matrix.
+        y : n_samples labels: numbers or texts.
+        """
         return self._fit(X, y, None, reset=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
-        """Learn one more task. The first one fixes the classes: those of y unless given."""
-        return self._fit(X, y, classes, reset=not hasattr(self, "coef_"))
+        """Learn one more task; X and y are those of `fit`.
+
+        ``classes`` are all labels of the stream, where the first task has not all of them.
+        """
+        return self._fit(X, y, classes, reset=not hasattr(self, "state_"))
 
     def _fit(self, X: Any, y: Any, classes: Any, reset: bool) -> Self:
-        with self._unchanged_on_failure():
-            loss = get_loss(self.loss)
-            X, y = self._validate(X, y, reset)
-            check_classification_targets(y)
-            if reset:
-                self.classes_ = unique_labels(y if classes is None else np.asarray(classes))
-            elif classes is not None and not np.array_equal(unique_labels(classes), self.classes_):
-                raise ValueError(f"classes={classes!r} are not those of the first task")
-            if len(self.classes_) < 2:
-                raise ValueError(
-                    f"the first task has one class, {self.classes_[0]}: pass classes= to "
-                    f"partial_fit, the Classifier needs at least two"
-                )
-            unseen = np.setdiff1d(y, self.classes_)
-            if len(unseen):
-                raise ValueError(
-                    f"label {unseen.tolist()[0]!r} was never seen: the stream's classes are "
-                    f"{self.classes_.tolist()}"
-                )
-            self._learn_task(X, self._encode(y, X.dtype), loss, reset)
+        self._connect(reset)
+        loss = get_loss(self.loss)
+        schema = None if reset else self.state_.schema
+        inputs = check_task(type(self).__name__, X, y, schema, self.missing == "mean")
+        known = self._labels(inputs.y, classes, reset)
+        Y = one_against_rest(inputs.y, known, inputs.schema.dtype)
+        self._learn(inputs, Targets(Y, loss, flat=False, classes=known), reset)
         return self
 
-    def _error(self, predictions: Array, Y: Array) -> float:
-        if Y.shape[1] == 1:
-            return float(np.mean((predictions > 0) != (Y > 0)))
-        return float(np.mean(predictions.argmax(axis=1) != Y.argmax(axis=1)))
+    def _labels(self, y: Array, classes: Any, reset: bool) -> Array:
+        """The stream's classes; refuses labels that are none of them."""
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            raise DataError(str(error)) from None
+        known = (
+            unique_labels(y if classes is None else np.asarray(classes)) if reset else self.classes_
+        )
+        if not reset and classes is not None and not np.array_equal(unique_labels(classes), known):
+            raise ParameterError(f"classes={classes!r} are not those of the first task")
+        if len(known) < 2:
+            raise DataError(
+                f"the first task has one class, {known[0]}: pass classes= to partial_fit, the "
+                f"Classifier needs at least two"
+            )
+        unseen = np.setdiff1d(y, known)
+        if len(unseen):
+            raise DataError(
+                f"label {unseen.tolist()[0]!r} was never seen: the stream's classes are "
+                f"{known.tolist()}"
+            )
+        return np.asarray(known)
 
-    def _encode(self, y: Array, dtype: Any) -> Array:
-        labels = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        return np.where(y[:, None] == labels[None, :], 1, -1).astype(dtype)
+    def _error(self, predictions: Array, Y: Array) -> float:
+        return error_rate(winners(predictions), winners(Y))
 
     def decision_function(self, X: Any) -> Array:
+        """Scores of the rows of X: one number each for two classes, else one per class."""
         scores = self._decide(X)
-        return scores[:, 0] if len(self.classes_) == 2 else scores
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Array:
-        scores = self.decision_function(X)
-        index = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[index])
+        """The label that scores highest, for every row of X."""
+        return np.asarray(self.classes_[winners(self._decide(X))])
 
-    @available_if(lambda self: self.loss == "logistic")
+    @available_if(lambda self: self.loss in LOSSES and LOSSES[self.loss].probabilistic)
     def predict_proba(self, X: Any) -> Array:
-        """Class probabilities; for the logistic loss only."""
+        """Class probabilities, n_samples x n_classes; for the logistic loss only."""
         scores = self._decide(X)
         if scores.shape[1] == 1:
             return np.hstack([expit(-scores), expit(scores)])
         return np.asarray(softmax(log_expit(scores), axis=1))  # expit, normalised over the classes
 
 
+@with_defaults(solver="memory", steps="cg", n_rounds=10)
 class ConcheClassifier(CoCoAClassifier):
     """`CoCoAClassifier` with the defaults we recommend, as in `ConcheRegressor`."""
 
-    def __init__(
-        self,
-        n_nodes: int | None = None,
-        loss: str = "squared",
-        partition: Any = None,
-        n_rounds: int = 10,
-        solver: str | Solver = "memory",
-        damping: float | Literal["auto"] | None = None,
-        sketch_size: int | None = None,
-        discount: float = 1.0,
-        acceleration: Literal["cg"] | None = "cg",
-        tol: float | None = None,
-        network: str | Network = "local",
-        fit_intercept: bool = False,
-        seed: int = 0,
-        scaling: str | None = None,
-        missing: str = "refuse",
-        aggregation: Literal["safe", "adaptive"] = "safe",
-        local_steps: int | None = None,
-        l1_ratio: float = 0.5,
-    ):
-        super().__init__(
-            n_nodes, loss, partition, n_rounds, solver, damping, sketch_size, discount,
-            acceleration, tol, network, fit_intercept, seed, scaling, missing, aggregation,
-            local_steps, l1_ratio,
-        )  # fmt: skip
+
+def one_against_rest(y: Array, classes: Array, dtype: Any) -> Array:
+    """Labels as targets in {-1, 1}: one column for two classes, else one per class.
+
+    >>> one_against_rest(np.array(["b", "a"]), np.array(["a", "b"]), float)
+    array([[ 1.],
+           [-1.]])
+    """
+    labels = classes[1:] if len(classes) == 2 else classes
+    return np.where(y[:, None] == labels[None, :], 1, -1).astype(dtype)

@@ -8,7 +8,7 @@ from typing import Any, Self
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import NotFittedError, check_is_fitted
 
-from .base import Stream
+from .base import LinearModel
 
 
 class StreamPipeline(Pipeline):  # type: ignore[misc]  # scikit-learn ships no types
@@ -32,7 +32,7 @@ class StreamPipeline(Pipeline):  # type: ignore[misc]  # scikit-learn ships no t
             elif not _is_fitted(ready):
                 ready.fit(X, y)
             last = len(steps) == len(self.steps) - 2
-            lazy = last and hasattr(ready, "columns") and isinstance(self.steps[-1][1], Stream)
+            lazy = last and hasattr(ready, "columns") and isinstance(self.steps[-1][1], LinearModel)
             X = ready.columns(X) if lazy else ready.transform(X)
             steps.append((name, ready))
         self.steps[-1][1].partial_fit(X, y, **options)

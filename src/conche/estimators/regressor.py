@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ..losses import get_loss
-from ..network import Network
-from ..network.base import Estimate
-from ..solvers import Solver
-from ..solvers.base import Array
-from .base import Stream
+from ..common.arrays import Array
+from ..common.scores import mean_squared
+from ..errors import DataError
+from ..rounds import get_loss
+from .base import LinearModel, Targets, with_defaults
+from .inputs import check_task
 
 
-class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[misc]  # untyped
+class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ignore[misc]  # untyped
     """Distributed continual linear regression with CoCoA.
 
     The columns of X live on ``n_nodes`` nodes that exchange vectors as long as the task has
@@ -26,20 +26,13 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     ----------
     n_nodes : number of nodes K; columns are split evenly. Default 1.
     partition : instead of an even split, the block sizes ``[5, 12, 9]`` or lists of columns.
-    n_rounds : communication rounds per task (the paper's T_c).
     solver : what a node does with its block: ``"exact"`` (Algorithm 1, minimum norm), ``"damped"``
         (the same with a brake, for real data), ``"memory"`` (keeps the past as curvature and does
-        not forget), ``"sparse"`` (an elastic net), or a `conche.solvers.Solver`.
-    damping : for ``"damped"``, mu in (K A_k^T A_k + mu n I) Delta = A_k^T (y - v); for
-        ``"memory"``, the ridge lambda that the stream starts with. None: a default that depends on
-        neither the unit nor the origin of a column. ``"auto"``: five strengths around it learn side
-        by side (five times the messages), and the one that has predicted every task best before it
-        was learnt is the model; no data are kept for it. For ``"sparse"``, the strength alpha of
-        scikit-learn's ``ElasticNet``; it must be given.
-    sketch_size : for ``"memory"``, rows of the sketch that the nodes share; 0 keeps block curvature
-        alone, None chooses 2 n_features within 256 and 600 (one node of up to 4096 columns: 0).
-    discount : for ``"memory"``, the weight of the past per task; 1 never forgets.
-    acceleration : None for plain rounds, ``"cg"`` for conjugate gradients on the same messages.
+        not forget), or an object that says more: `Exact`, `Damped`, `Memory`, `ElasticNet`.
+    n_rounds : communication rounds per task (the paper's T_c).
+    steps : ``"safe"``: all nodes move by 1/K of their proposals, as in the paper. ``"adaptive"``:
+        by the largest step that the data allow. ``"cg"``: conjugate gradients. All on the same
+        messages.
     tol : end a task's rounds once the certificate (``bound`` in ``history_``) is at most ``tol``
         times the objective that the task began with; where rounds can certify nothing (several
         nodes and no penalty), also once what the nodes propose would move the predictions by at
@@ -47,18 +40,12 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     network : ``"local"``, ``"mpi"`` (a node a rank), ``"ray"`` (a node an actor), a `conche.Graph`
         (nodes that talk to neighbours alone), or a `conche.network.Network`.
     fit_intercept : add a constant column to the first node. Off by default, as in the paper.
-    seed : of the shared sketch.
     scaling : None; ``"first"``: each node scales its columns by the first task (the first tasks,
         until ten samples have been seen of a column and it has varied); ``"running"``: by all tasks
         so far. With an intercept they are centred too, at their mean in the first task. ``coef_``
         and ``predict`` are for columns as they come.
     missing : ``"refuse"``, or ``"mean"``: NaN is filled with the column's mean so far.
-    aggregation : of plain rounds: ``"safe"``, all nodes move by 1/K of their proposals (for
-        ``"sparse"``: by proposals that allow for K nodes), or ``"adaptive"``, by the largest step
-        that the data allow, found from what is exchanged anyway.
-    local_steps : for ``"exact"`` and ``"damped"``: a node takes this many conjugate-gradient steps
-        a round instead of factorising its block.
-    l1_ratio : for ``"sparse"``: the share of the L1 penalty, as in ``ElasticNet``.
+    seed : of what the nodes of ``"memory"`` draw together.
 
     Attributes
     ----------
@@ -72,68 +59,74 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, Stream):  # type: ignore[
     tasks_ : one record per task: its error before and after it was learnt, bytes, seconds.
     damping_ : the damping in force in the last task (for ``"memory"`` without ``damping``, the mean
         scale of the columns that their own ridges come from).
+    node_predictions_ : on a `Graph`, every node's own predictions of the last task.
+    state_ : all of it, as one frozen value.
+
+    Examples
+    --------
+    >>> import conche
+    >>> tasks = conche.gaussian_tasks(n_tasks=3, n_samples=60, n_features=20, n_shared=20, seed=0)
+    >>> model = conche.CoCoARegressor(n_nodes=4)
+    >>> for task in tasks:
+    ...     _ = model.partial_fit(task.X, task.y)
+    >>> model.n_tasks_seen_, model.coef_.shape
+    (3, (20,))
     """
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Start over and learn (X, y) as the first task."""
+        """Start over and learn (X, y) as the first task.
+
+        Parameters
+        ----------
+        X : n_samples x n_features: an array, a DataFrame or a ``scipy.sparse`` matrix.
+        y : n_samples targets, or n_samples x n_outputs.
+        """
         return self._fit(X, y, reset=True)
 
     def partial_fit(self, X: Any, y: Any) -> Self:
-        """Learn one more task."""
-        return self._fit(X, y, reset=not hasattr(self, "coef_"))
+        """Learn one more task; the arguments are those of `fit`."""
+        return self._fit(X, y, reset=not hasattr(self, "state_"))
 
     def _fit(self, X: Any, y: Any, reset: bool) -> Self:
-        with self._unchanged_on_failure():
-            X, y = self._validate(X, y, reset, multi_output=True, y_numeric=True)
-            Y = y if y.ndim == 2 else y[:, None]
-            if not reset and (Y.shape[1] != self._n_outputs or y.ndim != self.coef_.ndim):
-                raise ValueError(
-                    f"y has shape {y.shape}, but the stream began with {self._n_outputs} output(s)"
-                )
-            self._flat_y = y.ndim == 1
-            self._n_outputs = Y.shape[1]
-            self._learn_task(X, Y, get_loss("squared"), reset)
+        self._connect(reset)
+        schema = None if reset else self.state_.schema
+        gaps = self.missing == "mean"
+        name = type(self).__name__
+        inputs = check_task(name, X, y, schema, gaps, multi_output=True, y_numeric=True)
+        flat = inputs.y.ndim == 1
+        Y = inputs.y[:, None] if flat else inputs.y
+        if not reset and (Y.shape[1] != self.state_.judge.n_outputs or flat != self.state_.flat):
+            outputs = self.state_.judge.n_outputs
+            raise DataError(
+                f"y has shape {inputs.y.shape}, but the stream began with {outputs} output(s)"
+            )
+        self._learn(inputs, Targets(Y, get_loss("squared"), flat), reset)
         return self
 
-    def _shape_weights(self, estimate: Estimate, chosen: slice) -> dict[str, Any]:
-        shaped = super()._shape_weights(estimate, chosen)
-        if self._flat_y:
-            shaped["coef_"] = shaped["coef_"][0]
-            shaped["intercept_"] = float(np.ravel(shaped["intercept_"])[0])
-        return shaped
+    def _error(self, predictions: Array, Y: Array) -> float:
+        return mean_squared(predictions, Y)
 
     def predict(self, X: Any) -> Array:
-        return self._decide(X)
+        """The predictions for the rows of X: one number each, or one row where y had several."""
+        scores = self._decide(X)
+        return scores[:, 0] if self.state_.flat else np.asarray(scores)
 
 
+@with_defaults(solver="memory", steps="cg", n_rounds=10)
 class ConcheRegressor(CoCoARegressor):
     """`CoCoARegressor` with the defaults we recommend: it learns a stream in one pass, keeps no
-    sample, and reaches the error of training on everything at once for any number of nodes.
+    sample, and comes close to the error of training on everything at once for any number of nodes.
 
-    Block curvature and a shared sketch (``solver="memory"``), ten conjugate-gradient rounds.
+    ``solver="memory"``, ten rounds of ``steps="cg"``; all parameters are those of `CoCoARegressor`.
+
+    Examples
+    --------
+    >>> import conche
+    >>> tasks = conche.gaussian_tasks(n_tasks=8, n_samples=60, n_features=20, n_shared=15, seed=0)
+    >>> model = conche.ConcheRegressor(n_nodes=4)
+    >>> for task in tasks:
+    ...     _ = model.partial_fit(task.X, task.y)
+    >>> offline = conche.generalization_error(conche.offline_solution(tasks), tasks)
+    >>> conche.generalization_error(model.coef_, tasks) < 1.02 * offline
+    True
     """
-
-    def __init__(
-        self,
-        n_nodes: int | None = None,
-        partition: Any = None,
-        n_rounds: int = 10,
-        solver: str | Solver = "memory",
-        damping: float | Literal["auto"] | None = None,
-        sketch_size: int | None = None,
-        discount: float = 1.0,
-        acceleration: Literal["cg"] | None = "cg",
-        tol: float | None = None,
-        network: str | Network = "local",
-        fit_intercept: bool = False,
-        seed: int = 0,
-        scaling: str | None = None,
-        missing: str = "refuse",
-        aggregation: Literal["safe", "adaptive"] = "safe",
-        local_steps: int | None = None,
-        l1_ratio: float = 0.5,
-    ):
-        super().__init__(
-            n_nodes, partition, n_rounds, solver, damping, sketch_size, discount, acceleration,
-            tol, network, fit_intercept, seed, scaling, missing, aggregation, local_steps, l1_ratio,
-        )  # fmt: skip

@@ -1,7 +1,7 @@
-"""How nodes talk."""
+"""How nodes talk: one small protocol, and one class for each way of carrying it."""
 
-from .base import Network
+from .base import CentralNetwork, Coefficients, Network, Placed
 from .graph import Graph
 from .local import LocalNetwork
 
-__all__ = ["Graph", "LocalNetwork", "Network"]
+__all__ = ["CentralNetwork", "Coefficients", "Graph", "LocalNetwork", "Network", "Placed"]

@@ -10,77 +10,101 @@ next that arrives.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
-from ..node import Opening, Proposal, State
-from ..partition import Partition
-from ..preparation import Preparation
-from ..solvers.base import Array, Solver
-from .local import LocalNetwork, _total
+from ..common.arrays import Array
+from ..common.checks import one_of, whole
+from ..errors import ParameterError
+from ..nodes import Opening, Proposal, Setup
+from .base import Placed, total_opening
+from .local import InProcess
 
 KINDS = ("complete", "ring", "grid", "regular")
 UNHEARD = 3  # additions to what has flowed over an edge before the other end must have heard
 Edge = tuple[int, int]
 
 
-class Graph(LocalNetwork):
+class Graph(InProcess):
     """``network=Graph("ring")``: which nodes are neighbours.
 
-    ``kind`` is "complete", "ring", "grid" (as square as the number of nodes allows), "regular"
-    (random, ``degree`` neighbours each), or a networkx graph with one vertex a node, in its order.
-    ``lost`` is the fraction of messages that get lost; a round has ``mixing`` exchanges. After a
-    task ``predictions`` has every node's own, n_nodes x n_samples x n_outputs, and
-    ``disagreement`` their root mean square distance from what all weights together predict.
+    Parameters
+    ----------
+    kind : "complete", "ring", "grid" (as square as the number of nodes allows), "regular" (random,
+        ``degree`` neighbours each), or a networkx graph with one vertex a node, in its order.
+    lost : the fraction of messages that get lost.
+    mixing : exchanges with the neighbours in a round.
+    degree, seed : of a regular graph; the seed is also that of the messages lost.
+
+    Examples
+    --------
+    >>> import conche
+    >>> task = conche.gaussian_tasks(1, 40, 12, noise_var=0.1)[0]
+    >>> model = conche.CoCoARegressor(n_nodes=4, n_rounds=20, network=conche.Graph("ring"))
+    >>> model.fit(task.X, task.y).node_predictions_.shape  # every node has its own
+    (4, 40, 1)
     """
 
     def __init__(
         self, kind: Any = "ring", lost: float = 0.0, mixing: int = 1, degree: int = 4, seed: int = 0
     ):
         super().__init__(n_threads=1)
-        if isinstance(kind, str) and kind not in KINDS:
-            raise ValueError(f"kind={kind!r} must be one of {KINDS} or a networkx graph")
-        if not isinstance(kind, str) and not (hasattr(kind, "edges") and hasattr(kind, "nodes")):
-            raise ValueError(f"kind={kind!r} must be one of {KINDS} or a networkx graph")
-        if not isinstance(lost, int | float) or not 0 <= lost < 1:
-            raise ValueError(f"lost={lost!r} must be a number of at least 0 and below 1")
-        for name, value, least in (("mixing", mixing, 1), ("degree", degree, 2), ("seed", seed, 0)):
-            if not isinstance(value, Integral) or value < least:
-                raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
-        self.kind, self.lost, self.mixing = kind, float(lost), int(mixing)
-        self.degree, self.seed = int(degree), int(seed)
+        if not (hasattr(kind, "edges") and hasattr(kind, "nodes")):
+            one_of("kind", kind, KINDS, beside="a networkx graph")
+        if isinstance(lost, bool) or not isinstance(lost, int | float) or not 0 <= lost < 1:
+            raise ParameterError(f"lost={lost!r} must be a number of at least 0 and below 1")
+        self.kind, self.lost, self.mixing = kind, float(lost), whole("mixing", mixing)
+        self.degree, self.seed = whole("degree", degree, least=2), whole("seed", seed, least=0)
+        self._own: list[Array] = []
+        self._flows: dict[Edge, tuple[Array, Array, int]] = {}
 
     def __repr__(self) -> str:
         kind = self.kind if isinstance(self.kind, str) else f"{len(self.kind.nodes)} vertices"
         more = f"lost={self.lost}, mixing={self.mixing}, degree={self.degree}, seed={self.seed}"
         return f"Graph({kind!r}, {more})"
 
-    def start(
-        self,
-        solver: Solver,
-        partition: Partition,
-        states: Sequence[State],
-        preparation: Preparation | None = None,
-    ) -> None:
-        self.edges = edges(self.kind, len(states), self.degree, self.seed)
-        self.weights = metropolis(self.edges, len(states))
-        super().start(solver, partition, states, preparation)
-        self.predictions: Array | None = None
-        self.disagreement = 0.0
+    def kind_of_steps(self, asked: str) -> str:
+        """Neighbours average; there is no centre to choose another step than 1/K."""
+        if asked.startswith("elastic-net"):
+            raise ParameterError("solver='elastic-net' is not for a Graph")
+        if asked != "safe":
+            raise ParameterError(
+                f"steps={asked!r}: a Graph has no centre to choose steps; use steps='safe'"
+            )
+        return "gossip"
 
-    def begin(self, X: Any) -> Opening:
-        blocks = self.partition.split(X)
-        openings = self._each(lambda k, node: node.begin(blocks[k]))
-        self.own = [opening.predictions for opening in openings]
-        self._flows: dict[Edge, tuple[Array, Array, int]] = {}
+    def topology(self) -> str:
+        """All that decides who hears whom."""
+        return repr(self)
+
+    def start(self, setup: Setup) -> None:
+        K = len(setup.partition)
+        self.setup = None  # a start that is interrupted has not happened
+        self.edges = edges(self.kind, K, self.degree, self.seed)
+        self.weights = metropolis(self.edges, K)
+        super().start(setup)
+
+    def begin(self, X: Any, placed: Placed) -> Opening:
+        openings = self.openings(X, placed)
+        self._own = [opening.predictions for opening in openings]
+        self._flows = {}
         self._rng = np.random.default_rng([self.seed, 1])
-        return Opening(_total(self.own), _total([opening.report for opening in openings]))
+        return total_opening(openings)
+
+    def abandon(self) -> None:
+        super().abandon()
+        self._own, self._flows = [], {}
+
+    def own_predictions(self) -> list[Array]:
+        """A_k w_k of every node, as the task began."""
+        return self._own
 
     def propose_each(self, g: Sequence[Array]) -> list[Proposal]:
         """Every node's proposal for a direction of its own."""
-        return self._each(lambda k, node: node.propose(g[k]))
+        return [node.propose(direction) for node, direction in zip(self.nodes, g, strict=True)]
 
     def exchange(self, V: Array, own: Array) -> Array:
         """The nodes' estimates after ``mixing`` exchanges; ``own`` is what each puts in itself."""
@@ -128,17 +152,17 @@ def edges(kind: Any, K: int, degree: int = 4, seed: int = 0) -> list[Edge]:
     else:
         pairs = _regular(K, degree, seed)
     if not _connected(pairs, K):
-        raise ValueError(f"the graph does not connect all {K} nodes")
+        raise ParameterError(f"the graph does not connect all {K} nodes")
     return sorted(pairs)
 
 
 def _given(graph: Any, K: int) -> set[Edge]:
     place = {vertex: k for k, vertex in enumerate(graph.nodes)}
     if len(place) != K:
-        raise ValueError(f"the graph has {len(place)} vertices, the network {K} nodes")
+        raise ParameterError(f"the graph has {len(place)} vertices, the network {K} nodes")
     for a, b, *_ in graph.edges:
         if a not in place or b not in place:
-            raise ValueError(f"the graph has an edge ({a!r}, {b!r}) between unknown vertices")
+            raise ParameterError(f"the graph has an edge ({a!r}, {b!r}) between unknown vertices")
     pairs = [sorted((place[a], place[b])) for a, b, *_ in graph.edges]
     return {(i, j) for i, j in pairs if i != j}
 
@@ -146,13 +170,13 @@ def _given(graph: Any, K: int) -> set[Edge]:
 def _regular(K: int, degree: int, seed: int) -> set[Edge]:
     """A random graph whose nodes have ``degree`` neighbours each, by random matching."""
     if not 2 <= degree < K or K * degree % 2:
-        raise ValueError(f"no regular graph of degree {degree} on {K} nodes")
+        raise ParameterError(f"no regular graph of degree {degree} on {K} nodes")
     rng = np.random.default_rng(seed)
     for _ in range(1000):
         pairs = _matched(K, degree, rng)
         if pairs is not None and _connected(pairs, K):
             return pairs
-    raise ValueError(f"found no connected regular graph of degree {degree} on {K} nodes")
+    raise ParameterError(f"found no connected regular graph of degree {degree} on {K} nodes")
 
 
 def _matched(K: int, degree: int, rng: np.random.Generator) -> set[Edge] | None:
@@ -175,11 +199,9 @@ def _matched(K: int, degree: int, rng: np.random.Generator) -> set[Edge] | None:
 
 
 def _connected(pairs: set[Edge], K: int) -> bool:
-    reached = np.arange(K) == 0
-    for _ in range(K):
-        for i, j in pairs:
-            reached[i] = reached[j] = reached[i] or reached[j]
-    return bool(np.all(reached))
+    ends = np.array(sorted(pairs), dtype=int).reshape(-1, 2).T
+    adjacency = sparse.coo_array((np.ones(ends.shape[1]), tuple(ends)), shape=(K, K))
+    return bool(connected_components(adjacency, directed=False, return_labels=False) == 1)
 
 
 def metropolis(pairs: Sequence[Edge], K: int) -> Array:

@@ -13,11 +13,21 @@ from typing import Any, TypeVar
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from ..node import Node, Opening, Proposal, State
-from ..partition import Partition
-from ..preparation import Preparation
-from ..solvers.base import Array, Context, Solver
-from .base import Estimate, estimate
+from ..common.arrays import Array
+from ..common.checks import whole
+from ..errors import NetworkError
+from ..nodes import Node, NodeState, Opening, Proposal, Setup
+from ..nodes.solvers import Context
+from .base import (
+    CentralNetwork,
+    Coefficients,
+    Network,
+    Placed,
+    coefficients,
+    share,
+    total_opening,
+    total_proposal,
+)
 
 T = TypeVar("T")
 
@@ -25,7 +35,69 @@ T = TypeVar("T")
 WORTH_A_THREAD = 1 << 18
 
 
-class LocalNetwork:
+class InProcess(Network):
+    """Nodes in this process: what the local network and graphs have in common."""
+
+    def __init__(self, n_threads: int | None = None):
+        self.n_threads = None if n_threads is None else whole("n_threads", n_threads)
+        self.nodes: list[Node] = []
+        self._entries = 0  # of the task's X: how much work there is to share
+
+    def start(self, setup: Setup) -> None:
+        self.setup = None  # a start that is interrupted has not happened
+        self.nodes = [setup.node(k) for k in range(len(setup.partition))]
+        self.setup = setup
+
+    def place(self, states: Sequence[NodeState]) -> Placed:
+        return tuple(states)
+
+    def fetch(self, placed: Placed) -> list[NodeState]:
+        return list(placed)
+
+    def openings(self, X: Any, placed: Placed) -> list[Opening]:
+        """Every node's own answer to a task's columns."""
+        self._entries = int(getattr(X, "nnz", X.shape[0] * X.shape[1]))
+        blocks = self._setup().partition.split(X)
+        return self._each(lambda k, node: node.begin(blocks[k], placed[k]))
+
+    def factorise(self, context: Context) -> None:
+        self._each(lambda k, node: node.factorise(context), heavy=True)
+
+    def accept(self, step: Array | None, momentum: Array | None) -> None:
+        for node in self.nodes:
+            node.accept(step, momentum)
+
+    def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
+        ended = self._each(lambda k, node: node.end(curvature), heavy=True)
+        for node in self.nodes:
+            node.forget()
+        setup = self._setup()
+        return coefficients(setup, [share(setup.scaling, state) for state in ended]), tuple(ended)
+
+    def abandon(self) -> None:
+        """New nodes: a thread that outlives an interrupt may still be writing to the old ones."""
+        if self.setup is not None:
+            self.start(self.setup)
+
+    def _setup(self) -> Setup:
+        if self.setup is None:
+            raise NetworkError("the network has not been started")
+        return self.setup
+
+    def _each(self, call: Callable[[int, Node], T], heavy: bool = False) -> list[T]:
+        """The answers of all nodes, in order."""
+        nodes = self.nodes
+        threads = min(self.n_threads or os.cpu_count() or 1, len(nodes))
+        if not heavy or threads == 1 or self._entries < WORTH_A_THREAD:
+            return [call(k, node) for k, node in enumerate(nodes)]
+        # Contiguous shares, so that a thousand small nodes cost one hand-over a thread.
+        shares = np.array_split(np.arange(len(nodes)), threads)
+        with _one_at_a_time, _one_blas_thread():
+            run = _pool(threads).map(lambda s: [call(int(k), nodes[k]) for k in s], shares)
+            return [answer for share in run for answer in share]
+
+
+class LocalNetwork(InProcess, CentralNetwork):
     """Nodes called in order; they factorise and remember in threads where blocks are large.
 
     ``n_threads=None`` uses every core. While nodes run in threads, BLAS is held to one thread, so
@@ -34,84 +106,11 @@ class LocalNetwork:
     matters no more than BLAS's own rounding does.
     """
 
-    def __init__(self, n_threads: int | None = None):
-        if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
-            raise ValueError(f"n_threads={n_threads!r} must be a whole number of at least 1")
-        self.n_threads = n_threads
-        self.nodes: list[Node] = []
-
-    def start(
-        self,
-        solver: Solver,
-        partition: Partition,
-        states: Sequence[State],
-        preparation: Preparation | None = None,
-    ) -> None:
-        self.partition, self.preparation = partition, preparation or Preparation()
-        self.nodes = [
-            Node(solver, state, self.preparation, partition.intercept and k == 0)
-            for k, state in enumerate(states)
-        ]
-        self._ended: list[State] = []
-        self._entries = 0
-
-    def begin(self, X: Any) -> Opening:
-        self._entries = int(getattr(X, "nnz", X.shape[0] * X.shape[1]))
-        blocks = self.partition.split(X)
-        openings = self._each(lambda k, node: node.begin(blocks[k]))
-        return Opening(
-            _total([o.predictions for o in openings]), _total([o.report for o in openings])
-        )
-
-    def prepare(self, context: Context) -> None:
-        self._each(lambda k, node: node.prepare(context), heavy=True)
+    def begin(self, X: Any, placed: Placed) -> Opening:
+        return total_opening(self.openings(X, placed))
 
     def propose(self, g: Array) -> Proposal:
-        proposals = self._each(lambda k, node: node.propose(g))
-        scalars = [p.scalars for p in proposals if p.scalars is not None]
-        return Proposal(_total([p.image for p in proposals]), _total(scalars) if scalars else None)
-
-    def accept(self, step: Array | None, momentum: Array | None) -> None:
-        for node in self.nodes:
-            node.accept(step, momentum)
-
-    def end(self, curvature: Array | None = None) -> Estimate:
-        self._ended = self._each(lambda k, node: node.end(curvature), heavy=True)
-        return estimate(self.partition, self.preparation, self._ended)
-
-    def commit(self) -> None:
-        for node, state in zip(self.nodes, self._ended, strict=True):
-            node.install(state)
-        self._ended = []
-
-    def abandon(self) -> None:
-        self._ended = []
-        for node in self.nodes:
-            node.forget_task()
-
-    def states(self) -> list[State]:
-        return [node.state for node in self.nodes]
-
-    def close(self) -> None:
-        self.abandon()
-
-    def _each(self, call: Callable[[int, Node], T], heavy: bool = False) -> list[T]:
-        """The answers of all nodes, in order."""
-        threads = min(self.n_threads or os.cpu_count() or 1, len(self.nodes))
-        if not heavy or threads == 1 or self._entries < WORTH_A_THREAD:
-            return [call(k, node) for k, node in enumerate(self.nodes)]
-        # Contiguous shares, so that a thousand small nodes cost one hand-over a thread.
-        shares = np.array_split(np.arange(len(self.nodes)), threads)
-        with _one_at_a_time, _one_blas_thread():
-            run = _pool(threads).map(lambda s: [call(int(k), self.nodes[k]) for k in s], shares)
-            return [answer for share in run for answer in share]
-
-
-def _total(terms: Sequence[Array]) -> Array:
-    total = np.array(terms[0])
-    for term in terms[1:]:
-        total += term
-    return total
+        return total_proposal([node.propose(g) for node in self.nodes])
 
 
 @cache

@@ -20,108 +20,105 @@ from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 from threadpoolctl import threadpool_limits
 
-from ..node import Node, Opening, Proposal, State
-from ..partition import Partition
-from ..preparation import Preparation
-from ..solvers.base import Array, Context, Solver
-from .base import Estimate, NodeError
+from ..common.arrays import Array
+from ..common.extras import need
+from ..errors import NetworkError, NodeError, ParameterError
+from ..nodes import Node, NodeState, Opening, Proposal, Setup
+from ..nodes.solvers import Context
+from .base import EXPECTED, CentralNetwork, Coefficients, Placed, Share, coefficients, share
 
 T = TypeVar("T")
 
 
-class MPINetwork:
-    """``comm`` is an mpi4py communicator of exactly as many ranks as there are nodes."""
+class MPINetwork(CentralNetwork):
+    """``comm`` is an mpi4py communicator of exactly as many ranks as there are nodes.
+
+    Of the nodes' states every rank holds its own: what stands for all of them is a tuple of one.
+    """
 
     def __init__(self, comm: Any = None):
         if comm is None:
-            try:
-                from mpi4py import MPI
-            except ImportError as error:
-                raise ValueError(
-                    f"network='mpi' needs mpi4py: pip install conche[mpi] ({error})"
-                ) from error
-            comm = MPI.COMM_WORLD
+            comm = need("mpi4py.MPI", "mpi", "network='mpi'").COMM_WORLD
         self.comm, self.rank = comm, int(comm.Get_rank())
         guard()
         self.node: Node | None = None
         self._shared = False
 
-    def start(
-        self,
-        solver: Solver,
-        partition: Partition,
-        states: Sequence[State],
-        preparation: Preparation | None = None,
-    ) -> None:
-        if self.comm.Get_size() != len(states):
-            raise ValueError(
-                f"{self.comm.Get_size()} MPI rank(s) for {len(states)} nodes: start with "
-                f"mpiexec -n {len(states)}, of the MPI that mpi4py was built for"
+    def start(self, setup: Setup) -> None:
+        size, K = self.comm.Get_size(), len(setup.partition)
+        if size != K:
+            raise ParameterError(
+                f"{size} MPI rank(s) for {K} nodes: start with mpiexec -n {K}, of the MPI that "
+                f"mpi4py was built for"
             )
-        self.partition, self.preparation = partition, preparation or Preparation()
-        self._counts = partition.weight_counts()
-        first = partition.intercept and self.rank == 0
-        self.node = Node(solver, states[self.rank], self.preparation, first)
-        self._ended: State | None = None
-        if not self._shared:  # once: it is a word between all ranks, and a start may be one's own
+        self.setup, self.node = setup, setup.node(self.rank)
+        if not self._shared:  # a collective call: once, because `start` may run on a single rank
             _share_cores(self.comm)
             self._shared = True
 
-    def begin(self, X: Any) -> Opening:
-        node = self._node()
+    def place(self, states: Sequence[NodeState]) -> Placed:
+        return (states[self.rank],)
+
+    def fetch(self, placed: Placed) -> list[NodeState]:
+        """All nodes' states on every rank, as bytes on the wire."""
+        arrays = {k: np.ascontiguousarray(a) for k, a in placed[0].to_arrays().items()}
+        own = np.frombuffer(to_bytes(arrays), "u1")
+        return [NodeState.from_arrays(from_bytes(part.tobytes())) for part in self._gather(own)]
+
+    def begin(self, X: Any, placed: Placed) -> Opening:
         self._check_same(X.shape)
-        opening = self._together(lambda: node.begin(self.partition.block(X, self.rank)))
+        setup, node = self._started()
+        opening = self._together(lambda: node.begin(setup.partition.block(X, self.rank), placed[0]))
         return Opening(self._sum(opening.predictions), self._sum(opening.report))
 
-    def prepare(self, context: Context) -> None:
-        self._together(lambda: self._node().prepare(context))
+    def factorise(self, context: Context) -> None:
+        _, node = self._started()
+        self._together(lambda: node.factorise(context))
 
     def propose(self, g: Array) -> Proposal:
         """One buffer: the image, and below it the scalars of every output, if any."""
-        own = self._node().propose(g)
-        if own.scalars is None:
-            return Proposal(self._sum(own.image), None)
-        total = self._sum(np.concatenate([own.image.astype(float), own.scalars]))
-        rows = len(own.image)
-        return Proposal(total[:rows].astype(own.image.dtype), total[rows:])
+        _, node = self._started()
+        image, scalars = node.propose(g)
+        values = scalars.values()
+        if not values:
+            return Proposal(self._sum(image), scalars)
+        whole = self._sum(np.concatenate([image.astype(float), np.array(values)]))
+        rows = len(image)
+        return Proposal(whole[:rows].astype(image.dtype), type(scalars)(*whole[rows:]))
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
-        self._node().accept(step, momentum)
+        _, node = self._started()
+        node.accept(step, momentum)
 
-    def end(self, curvature: Array | None = None) -> Estimate:
-        self._ended = self._together(lambda: self._node().end(curvature))
-        return self._estimate(self._ended)
-
-    def commit(self) -> None:
-        assert self._ended is not None
-        self._node().install(self._ended)
-        self._ended = None
+    def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
+        setup, node = self._started()
+        state = self._together(lambda: node.end(curvature))
+        node.forget()
+        own = share(setup.scaling, state)
+        outputs = own.weights.shape[1]
+        weights = self._gather(np.ascontiguousarray(own.weights).ravel())
+        offsets = self._gather(own.offset)
+        means: list[Any] = [None] * len(weights)
+        if own.means is not None:
+            means = list(self._gather(np.ascontiguousarray(own.means)))
+        shares = [
+            Share(part.reshape(-1, outputs), offset, mean)
+            for part, offset, mean in zip(weights, offsets, means, strict=True)
+        ]
+        return coefficients(setup, shares), (state,)
 
     def abandon(self) -> None:
-        self._ended = None
         if self.node is not None:
-            self.node.forget_task()
+            self.node.forget()
 
-    def states(self) -> list[State]:
-        """All nodes' states on every rank, as bytes on the wire."""
-        state = self._node().state
-        arrays = {"weights": state.weights}
-        for kind, kept in (("memory", state.memory), ("numbers", state.numbers)):
-            arrays |= {f"{kind}.{key}": array for key, array in kept.items()}
-        own = np.frombuffer(to_bytes({k: np.ascontiguousarray(a) for k, a in arrays.items()}), "u1")
-        return [_state(from_bytes(part.tobytes())) for part in self._gather(own)]
+    def writes_files(self) -> bool:
+        """All ranks save a model, and the first one writes."""
+        return self.rank == 0
 
-    def close(self) -> None:
-        self.abandon()
-
-    def _estimate(self, state: State) -> Estimate:
-        own, offset = self.preparation.outward(state.weights, state.numbers)
-        outputs = own.shape[1]
-        parts = [p.reshape(-1, outputs) for p in self._gather(np.ascontiguousarray(own).ravel())]
-        means = None
-        if self.preparation.missing != "refuse":
-            means = self.partition.join(self._gather(state.numbers["mean"]), intercept=False)
-        return Estimate(self.partition.join(parts), self._sum(offset), means)
+    def _started(self) -> tuple[Setup, Node]:
+        if self.setup is None or self.node is None:
+            raise NetworkError("the network has not been started")
+        return self.setup, self.node
 
     def _check_same(self, shape: tuple[int, ...]) -> None:
         """Sums of vectors of different lengths would end in MPI's own words, or in none."""
@@ -129,11 +126,6 @@ class MPINetwork:
         if np.any(all_shapes != all_shapes[0]):
             told = ", ".join(f"{n} x {p}" for n, p in all_shapes.tolist())
             raise NodeError(f"the ranks have tasks of different shapes: {told}")
-
-    def _node(self) -> Node:
-        if self.node is None:
-            raise RuntimeError("the network has not been started")
-        return self.node
 
     def _sum(self, array: Array) -> Array:
         own = np.ascontiguousarray(array)
@@ -153,26 +145,22 @@ class MPINetwork:
     def _together(self, call: Callable[[], T]) -> T:
         """Run on every rank; if it fails on one, all of them raise what the first one says."""
         answer: Any = None
-        said = ""
+        failure: Exception | None = None
         try:
             answer = call()
         except Exception as error:
-            said = f"node {self.rank}: {error}"
+            failure = error
         size = self.comm.Get_size()
-        worst = np.array([self.rank if said else size])
+        worst = np.array([size if failure is None else self.rank])
         first = np.empty_like(worst)
         self.comm.Allreduce(worst, first, op=_minimum())
         if first[0] == size:
             return cast(T, answer)
-        text = self._gather(np.frombuffer(said.encode(), "u1"))[int(first[0])]
+        told = "" if failure is None else f"node {self.rank}: {failure}"
+        text = self._gather(np.frombuffer(told.encode(), "u1"))[int(first[0])]
+        if failure is not None and not isinstance(failure, EXPECTED):
+            raise failure  # a bug: with its own traceback
         raise NodeError(text.tobytes().decode())
-
-
-def _state(arrays: dict[str, Array]) -> State:
-    def kept(kind: str) -> dict[str, Array]:
-        return {k.removeprefix(kind): a for k, a in arrays.items() if k.startswith(kind)}
-
-    return State(arrays["weights"], kept("memory."), kept("numbers."))
 
 
 def _mpi_type(dtype: Any) -> Any:
@@ -215,7 +203,7 @@ def guard() -> None:
         tell(*error)
         end_all(1)
 
-    told.ends_all = True  # type: ignore[attr-defined]
+    told.ends_all = True  # type: ignore[attr-defined]  # a mark for the next call
     sys.excepthook = told
 
 

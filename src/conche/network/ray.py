@@ -9,44 +9,72 @@ result is the same to the last bit.
 
 from __future__ import annotations
 
-import copy
 import os
 import socket
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..node import Opening, Proposal, State
-from ..partition import Partition
-from ..preparation import Preparation
-from ..solvers.base import Array, Context, Solver
+from ..common.arrays import Array
+from ..common.checks import whole
+from ..common.extras import need
+from ..errors import NetworkError, NodeError, ParameterError
+from ..nodes import NodeState, Opening, Proposal, Setup
+from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from . import ray_local
-from .base import Estimate, NodeError
-from .local import _total
+from .base import (
+    EXPECTED,
+    CentralNetwork,
+    Coefficients,
+    Placed,
+    coefficients,
+    total_opening,
+    total_proposal,
+)
 from .ray_worker import Step, Worker
 
 LARGE = 100_000  # bytes: a larger vector goes through the object store, once for all nodes
 START = 120.0  # seconds: a process that starts and imports may take longer than one that runs
+LOST = "Ray has been shut down, and the nodes' states with it: load the model, or fit it again"
 REPLAY = 16  # rounds that are kept before the nodes' positions are noted and they can go
 
 
 def _ray() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise ValueError(f"network='ray' needs ray: pip install conche[ray] ({error})") from error
-    return ray
+    return need("ray", "ray", "network='ray'")
 
 
-class RayNetwork:
-    """``address`` of a cluster (None: this machine, loopback only); ``resources`` of every node,
-    as Ray's ``options`` takes them; a node that does not answer within ``timeout`` seconds has
-    failed; more than ``retries`` failures of a node in one task end the run. ``keep`` says where
-    the nodes' states of the task's start are kept: on the node's own machine (None), so that
-    nothing leaves it but a process may die, or with the "driver", so that a machine may."""
+def _session() -> str | None:
+    """Which Ray runs now; None where none does. Job numbers alone begin anew with every Ray."""
+    ray = _ray()
+    if not ray.is_initialized():
+        return None
+    context = ray.get_runtime_context()
+    return f"{context.get_node_id()} {context.get_job_id()}"
+
+
+class Reference(NamedTuple):
+    """What stands for one node's state on the driver."""
+
+    state: Any  # an ObjectRef
+    session: str | None  # of the Ray that holds it
+
+
+class RayNetwork(CentralNetwork):
+    """One actor a node.
+
+    Parameters
+    ----------
+    address : of a cluster; None: this machine, loopback only.
+    resources : of every node, as Ray's ``options`` takes them.
+    timeout : a node that does not answer within so many seconds has failed.
+    retries : more failures of a node in one task end the run.
+    keep : where the nodes' states between tasks are kept: on the node's own machine (None), so that
+        a process may die, or with the "driver", so that a machine may. States below 100 kB go to
+        the driver anyway: Ray sends small answers along.
+    """
 
     def __init__(
         self,
@@ -57,37 +85,24 @@ class RayNetwork:
         keep: Literal["driver"] | None = None,
     ):
         if keep not in (None, "driver"):
-            raise ValueError(f"keep={keep!r} must be None or 'driver'")
+            raise ParameterError(f"keep={keep!r} must be None or 'driver'")
         if not isinstance(timeout, int | float) or not timeout > 0:
-            raise ValueError(f"timeout={timeout!r} must be a number of seconds above 0")
-        if not isinstance(retries, int) or retries < 0:
-            raise ValueError(f"retries={retries!r} must be a whole number of at least 0")
+            raise ParameterError(f"timeout={timeout!r} must be a number of seconds above 0")
         if resources is not None and not isinstance(resources, dict):
-            raise ValueError(f"resources={resources!r} must be a dict, as Ray's options take")
+            raise ParameterError(f"resources={resources!r} must be a dict, as Ray's options take")
         self.address, self.resources = address, dict(resources or {"num_cpus": 0})
-        self.timeout, self.retries, self.keep = timeout, retries, keep
+        self.timeout, self.retries, self.keep = timeout, whole("retries", retries, least=0), keep
         self.workers: list[Any] = []
         self.failures = 0  # nodes replaced so far
-        self._job: Any = None
-        self._later: tuple[Any, ...] | None = None
+        self._inside: Setup | None = None  # what the actors are made of; `setup` once all are
+        self._session: str | None = None  # the Ray that they live in
+        self._clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RayNetwork:
-        """A network of its own, never the same actors: one that goes on from the states as they are
-        now, once it is asked to."""
-        new = RayNetwork(self.address, self.resources, self.timeout, self.retries, self.keep)
-        if self.workers:
-            inside = (self._solver, self.partition, self.states(), self.preparation)
-            new._later = copy.deepcopy(inside, memo)
-            new.partition = new._later[1]
-        return new
+        """A network of its own, with actors of its own once it is started."""
+        return RayNetwork(self.address, self.resources, self.timeout, self.retries, self.keep)
 
-    def start(
-        self,
-        solver: Solver,
-        partition: Partition,
-        states: Sequence[State],
-        preparation: Preparation | None = None,
-    ) -> None:
+    def start(self, setup: Setup) -> None:
         alone = self.address is None and "RAY_ADDRESS" not in os.environ
         if alone:
             ray_local.loopback_only()
@@ -98,21 +113,20 @@ class RayNetwork:
             ray_local.start()
         else:
             ray.init(self.address, log_to_driver=False, logging_level="error")
-        if ray.get_runtime_context().get_job_id() != self._job:  # another Ray than last time
-            self.workers, self._job = [], ray.get_runtime_context().get_job_id()
-        self._later = None
-        self.partition, self.preparation = partition, preparation or Preparation()
-        self._solver = solver
-        self._states = [ray.put(state) for state in states]
-        if len(self.workers) == len(states):  # a stream that starts over keeps its actors
-            self._clear()
-            self._all("reset", [self._inside(k) for k in range(len(states))])
-        else:
-            self.close()
-            self.workers = [self._new(k) for k in range(len(states))]
-            self._clear()
-            self._all("pid", [()] * len(states), wait=START)
+        if _session() != self._session:  # another Ray than last time
+            self.workers, self._session = [], _session()
+        K = len(setup.partition)
+        self.setup, self._inside = None, setup  # a start that is interrupted has not happened
         self._clear()
+        if len(self.workers) == K:  # another stream on as many nodes keeps the actors
+            self._all("reset", [(setup, k) for k in range(K)])
+        else:
+            self._kill()
+            self.workers = [self._new(k) for k in range(K)]
+            self._clear()
+            self._all("pid", [()] * K, wait=START)
+        self._clear()
+        self.setup = setup
 
     def _check_address(self, running: str) -> None:
         """One process has one Ray: another address than its must not be ignored."""
@@ -124,50 +138,54 @@ class RayNetwork:
         except OSError:
             asked = self.address
         if running not in (self.address, asked):
-            raise ValueError(
+            raise ParameterError(
                 f"Ray runs here already, at {running}: not at address={self.address!r}"
             )
 
     def _clear(self) -> None:
         """Nothing under way."""
-        self._blocks: list[Any] | None = None
+        self._begun: list[tuple[Any, Any]] | None = None  # every node's block and state
         self._context: Context | None = None
         self._positions: list[Any] = [None] * len(self.workers)
         self._noted: list[Any] | None = None  # positions asked for, to count once all are there
         self._rounds: list[tuple[Any, Step | None]] = []  # since those positions
         self._step: Step | None = None
-        self._staged: list[Any] = []
         self._failed = [0] * len(self.workers)
 
     def _new(self, k: int) -> Any:
         ray = _ray()
-        # never max_restarts: a restarted actor would have forgotten its weights
+        # never max_restarts: a restarted actor would have forgotten its task
         actor = ray.remote(Worker).options(max_restarts=0, **self.resources)
-        return actor.remote(*self._inside(k))
+        return actor.remote(self._inside, k)
 
-    def _inside(self, k: int) -> tuple[Any, ...]:
-        first = self.partition.intercept and k == 0
-        return self._solver, self._states[k], self.preparation, first
+    def place(self, states: Sequence[NodeState]) -> Placed:
+        return tuple(Reference(_ray().put(state), self._session) for state in states)
 
-    def begin(self, X: Any) -> Opening:
-        if self._later is not None:
-            self.start(*self._later)
-        if not self.workers or not _ray().is_initialized():
-            raise RuntimeError("this network has been closed: load the model, or fit it again")
+    def fetch(self, placed: Placed) -> list[NodeState]:
+        references = _present(placed)
+        try:
+            states = _ray().get(references, timeout=self.timeout)
+        except _ray().exceptions.RayError as error:
+            raise NetworkError(f"the nodes' states are lost: {error}") from None
+        return [_own(state) for state in states]
+
+    def begin(self, X: Any, placed: Placed) -> Opening:
+        references = _present(placed)
+        partition = self._started().partition
         self._clear()
-        ray = _ray()
-        if isinstance(X, Columns) and (source := X.source()) is not None:
-            blocks: list[Any] = [source.columns(c) for c in self.partition.places()]
-        else:
-            blocks = [ray.put(block) for block in self.partition.split(X)]
-        self._blocks = blocks
-        openings = self._all("begin", [(block,) for block in blocks])
-        return Opening(
-            _total([o.predictions for o in openings]), _total([o.report for o in openings])
-        )
+        blocks: list[Any] = [self._block(X, which) for which in partition.places()]
+        if blocks[0] is None:  # here, in memory
+            blocks = [_ray().put(block) for block in partition.split(X)]
+        self._begun = list(zip(blocks, references, strict=True))
+        return total_opening(self._all("begin", self._begun))
 
-    def prepare(self, context: Context) -> None:
-        self._all("prepare", [(context,)] * len(self.workers))
+    @staticmethod
+    def _block(X: Any, which: Any) -> Columns | None:
+        """Where a node finds its columns by itself; None where they are here."""
+        return X.select(which).sendable() if isinstance(X, Columns) else None
+
+    def factorise(self, context: Context) -> None:
+        self._all("factorise", [(context,)] * len(self.workers))
         self._context = context
 
     def propose(self, g: Array) -> Proposal:
@@ -176,8 +194,7 @@ class RayNetwork:
         proposals = self._all("propose", [call] * len(self.workers))
         self._step = None
         self._remember(call)
-        scalars = [p.scalars for p in proposals if p.scalars is not None]
-        return Proposal(_total([p.image for p in proposals]), _total(scalars) if scalars else None)
+        return total_proposal(proposals)
 
     def _remember(self, call: tuple[Any, Step | None]) -> None:
         """Remember the round; once in a while note positions instead, so that memory is bounded.
@@ -199,39 +216,40 @@ class RayNetwork:
     def accept(self, step: Array | None, momentum: Array | None) -> None:
         self._step = (step, momentum)
 
-    def end(self, curvature: Array | None = None) -> Estimate:
-        pairs = self._all("end", [(self._step, curvature)] * len(self.workers), returns=2)
-        self._staged = [state for _, state in pairs]
-        parts, offsets, means = zip(*(answer for answer, _ in pairs), strict=True)
-        fill = None
-        if self.preparation.missing != "refuse":
-            fill = self.partition.join(list(means), intercept=False)
-        return Estimate(self.partition.join(list(parts)), np.sum(offsets, axis=0), fill)
+    def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
+        """Shares come here; the nodes' new states stay where they are, and references to them come.
 
-    def commit(self) -> None:
-        """From here on the new states count. Nothing is waited for: a node that fails now will at
-        the next call, and is made from its new state then."""
-        self._states = self._staged
-        self._clear()
-        for worker in self.workers:
-            worker.install.remote()
+        A node that fails from now on is made anew at the next call, from its new state.
+        """
+        calls = [(self._step, curvature)] * len(self.workers)
+        pairs = self._all("end", calls, returns=2)
+        self.abandon()  # the task's data may go
+        whole = coefficients(self._started(), [own for own, _ in pairs])
+        return whole, tuple(Reference(state, self._session) for _, state in pairs)
 
     def abandon(self) -> None:
         self._clear()
-        for worker in self.workers:
+        for worker in self.workers if self._alive() else ():
             worker.forget.remote()
 
-    def states(self) -> list[State]:
-        if self._later is not None:
-            return list(self._later[2])
-        if not _ray().is_initialized():
-            raise RuntimeError("Ray has been shut down, and the nodes' states with it")
-        return [_state(state) for state in _ray().get(list(self._states), timeout=self.timeout)]
-
     def close(self) -> None:
-        for worker in self.workers if _ray().is_initialized() else ():
+        self._kill()
+        self._clear()
+        self.setup = self._inside = None
+
+    def _kill(self) -> None:
+        for worker in self.workers if self._alive() else ():
             _ray().kill(worker)
         self.workers = []
+
+    def _alive(self) -> bool:
+        """Whether the Ray that the actors live in still runs."""
+        return self._session is not None and self._session == _session()
+
+    def _started(self) -> Setup:
+        if self.setup is None or not self._alive():
+            raise NetworkError("this network has not been started, or has been closed")
+        return self.setup
 
     def _all(
         self,
@@ -273,7 +291,8 @@ class RayNetwork:
     def _collect(
         self, k: int, returns: int, refs: Any, wait: float
     ) -> tuple[Any, Exception | None]:
-        """The node's answer; of two, the second stays where it is, unless the driver keeps it."""
+        """The node's answer. Of two, fetch only the first; the second, its state, stays on the
+        worker unless keep='driver'."""
         if returns == 1:
             return self._answer(k, refs, wait)
         answer, failure = self._answer(k, refs[0], wait)
@@ -288,6 +307,8 @@ class RayNetwork:
         try:
             return ray.get(ref, timeout=wait), None
         except ray.exceptions.RayTaskError as error:
+            if not isinstance(error.cause, EXPECTED):
+                raise  # a bug: with its own traceback
             raise NodeError(f"node {k}: {error.cause}") from None
         except ray.exceptions.RayError as failure:  # died, hangs, no memory, or its answer is lost
             return None, failure
@@ -300,19 +321,23 @@ class RayNetwork:
         self.failures += 1
         self.workers[k] = worker = self._new(k)
         _, failure = self._answer(k, worker.pid.remote(), START)
-        if failure is not None or self._blocks is None:
+        if failure is not None or self._begun is None:
             return failure
         self._noted = None  # one of them may have died with the node
         directions, steps = [g for g, _ in self._rounds], [step for _, step in self._rounds]
         replayed = worker.replay.remote(
-            self._context, steps, self._blocks[k], self._positions[k], *directions
+            self._context, steps, self._positions[k], *self._begun[k], *directions
         )
         return self._answer(k, replayed, self.timeout * (2 + len(steps)))[1]
 
 
-def _state(state: State) -> State:
-    return State(
-        np.array(state.weights),
-        {key: np.array(array) for key, array in state.memory.items()},
-        {key: np.array(array) for key, array in state.numbers.items()},
-    )
+def _present(placed: Placed) -> list[Any]:
+    """The references, if the Ray that holds the states still runs."""
+    if placed[0].session is None or placed[0].session != _session():
+        raise NetworkError(LOST)
+    return [reference.state for reference in placed]
+
+
+def _own(state: NodeState) -> NodeState:
+    """The state in memory of our own: Ray's arrays are read-only and go with Ray."""
+    return NodeState.from_arrays({k: np.array(a) for k, a in state.to_arrays().items()})

@@ -8,32 +8,33 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from ..node import Node, Opening, Position, Proposal, State
-from ..preparation import Preparation
-from ..solvers.base import Array, Context, Solver
-from ..tasks.columns import Source
+from ..common.arrays import Array
+from ..nodes import NodeState, Opening, Position, Proposal, Setup
+from ..nodes.solvers import Context
+from ..tasks.columns import Columns
+from .base import Share, share
 
 Step = tuple[Array | None, Array | None]
 
 
 class Worker:
-    """The node inside an actor."""
+    """The k-th node, inside an actor. Between tasks it keeps nothing."""
 
-    def __init__(self, *inside: Any):
+    def __init__(self, setup: Setup, k: int):
         threadpool_limits(1, user_api="blas")  # several nodes share a machine's cores
-        self.reset(*inside)
+        self.reset(setup, k)
 
-    def reset(
-        self, solver: Solver, state: State, preparation: Preparation, intercept: bool
-    ) -> None:
-        self.node = Node(solver, state, preparation, intercept)
-        self.staged: State | None = None
+    def reset(self, setup: Setup, k: int) -> None:
+        """Become the node of another stream."""
+        self.scaling, self.node = setup.scaling, setup.node(k)
 
-    def begin(self, block: Any) -> Opening:
-        return self.node.begin(block.read() if isinstance(block, Source) else block)
+    def begin(self, block: Any, state: NodeState) -> Opening:
+        """Take a task's columns, or read them here, and the node's state."""
+        return self.node.begin(block.read() if isinstance(block, Columns) else block, state)
 
-    def prepare(self, context: Context) -> None:
-        self.node.prepare(context)
+    def factorise(self, context: Context) -> None:
+        """Factorise the block with what all nodes agreed on."""
+        self.node.factorise(context)
 
     def propose(self, g: Array, before: Step | None) -> Proposal:
         """The last round's step comes with the next round's direction: one message a round."""
@@ -45,38 +46,35 @@ class Worker:
         self,
         context: Context | None,
         steps: Sequence[Step | None],
-        block: Any,
         position: Position | None,
+        block: Any,
+        state: NodeState,
         *directions: Array,
     ) -> None:
         """The task so far, as one call: it fails as a whole, or this node stands where it stood."""
-        self.begin(block)
+        self.begin(block, state)
         if context is not None:
-            self.prepare(context)
+            self.factorise(context)
         if position is not None:
             self.node.move_to(position)
         for g, step in zip(directions, steps, strict=True):
             self.propose(g, step)
 
     def position(self) -> Position:
+        """Where the node stands in the task's rounds."""
         return self.node.position()
 
-    def end(self, before: Step | None, curvature: Array | None) -> tuple[Any, State]:
+    def end(self, before: Step | None, curvature: Array | None) -> tuple[Share, NodeState]:
         """What the driver needs, and the state, which stays where it is until someone asks."""
         if before is not None:
             self.node.accept(*before)
-        self.staged = state = self.node.end(curvature)
-        own = self.node.preparation.outward(state.weights, state.numbers)
-        return (*own, state.numbers.get("mean")), state
-
-    def install(self) -> None:
-        assert self.staged is not None
-        self.node.install(self.staged)
-        self.staged = None
+        state = self.node.end(curvature)
+        return share(self.scaling, state), state
 
     def forget(self) -> None:
-        self.staged = None
-        self.node.forget_task()
+        """Let go of the task's data."""
+        self.node.forget()
 
     def pid(self) -> int:
+        """Of this process."""
         return os.getpid()

@@ -1,26 +1,27 @@
-"""What arrives: tasks, one after another."""
+"""What arrives: tasks, one after another, drawn or read from files."""
 
 from .columns import Columns
 from .cosine import CosineFeatures
 from .digits import embedded_digits
-from .files import FileStream, read_groups, read_stream
-from .mnist import IdxError, find_mnist, odd_even_mnist, read_idx
+from .files import FileColumns, FileStream, read_stream
+from .groups import read_groups
+from .mnist import find_mnist, odd_even_mnist, read_idx
 from .synthetic import correlated, gaussian_tasks, toeplitz_norm, with_squared_norm
-from .tables import StreamError
+from .tables import open_table
 from .task import Task
 
 __all__ = [
     "Columns",
     "CosineFeatures",
+    "FileColumns",
     "FileStream",
-    "IdxError",
-    "StreamError",
     "Task",
     "correlated",
     "embedded_digits",
     "find_mnist",
     "gaussian_tasks",
     "odd_even_mnist",
+    "open_table",
     "read_groups",
     "read_idx",
     "read_stream",

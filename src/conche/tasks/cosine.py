@@ -8,14 +8,24 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..common.arrays import Array
+from ..common.checks import real, whole
 from .columns import Columns
-from .task import Array
 
 
 class CosineFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no types there
     """x -> [cos(zeta_1 . x), ..., cos(zeta_p . x)] with zeta_l ~ N(0, scale^2 I).
 
-    The default scale is the paper's 0.2, for inputs between 0 and 1.
+    Parameters
+    ----------
+    n_features : how many features to make, the paper's p.
+    scale : standard deviation of the directions; the default is the paper's, for inputs between 0
+        and 1.
+    seed : the same seed draws the same directions.
+
+    >>> import numpy as np
+    >>> CosineFeatures(500).fit_transform(np.zeros((2, 64))).shape
+    (2, 500)
     """
 
     def __init__(self, n_features: int = 3000, scale: float = 0.2, seed: int = 0):
@@ -25,23 +35,21 @@ class CosineFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Draw the directions; only the number of columns of X matters."""
-        if self.n_features < 1:
-            raise ValueError(f"n_features={self.n_features} must be at least 1")
+        n_features, scale = whole("n_features", self.n_features), real("scale", self.scale)
+        rng = np.random.default_rng(whole("seed", self.seed, 0))
         X = validate_data(self, X, dtype=[np.float64, np.float32])
-        rng = np.random.default_rng(self.seed)
-        self.directions_ = rng.normal(0, self.scale, (X.shape[1], self.n_features)).astype(X.dtype)
+        self.directions_ = rng.normal(0, scale, (X.shape[1], n_features)).astype(X.dtype)
         return self
 
     def columns(self, X: Any) -> Columns:
-        """The same features, computed when a node asks for its share and not before."""
+        """The features of X, computed when a node asks for its share and not before."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return CosineColumns(X, self.directions_)
 
     def transform(self, X: Any) -> Array:
-        check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
-        return np.asarray(np.cos(X @ self.directions_))
+        """The features of X: n_samples x ``n_features``."""
+        return self.columns(X).read()
 
 
 class CosineColumns(Columns):
@@ -49,8 +57,14 @@ class CosineColumns(Columns):
 
     def __init__(self, X: Array, directions: Array):
         self.X, self.directions = X, directions
-        self.shape = (len(X), directions.shape[1])
         self.dtype = X.dtype
 
-    def read(self, columns: slice | Array) -> Array:
-        return np.asarray(np.cos(self.X @ self.directions[:, columns]))
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.X), self.directions.shape[1]
+
+    def select(self, which: slice | Array) -> CosineColumns:
+        return CosineColumns(self.X, self.directions[:, which])
+
+    def read(self) -> Array:
+        return np.asarray(np.cos(self.X @ self.directions))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from sklearn.datasets import load_digits
 
+from ..common.arrays import Array
+from ..common.checks import real
 from .cosine import CosineFeatures
 from .task import Task
 
@@ -15,16 +17,30 @@ def embedded_digits(
     """scikit-learn's 8 x 8 digits through cosine features: five tasks to train on, five to test.
 
     Each task tells one even digit (label -1) from the next odd one (label 1).
+
+    Parameters
+    ----------
+    n_features, scale, seed : of the `CosineFeatures`; the seed also splits train from test.
+    test_share : the part of every task's samples that is held out.
+
+    >>> train, test = embedded_digits(n_features=20)
+    >>> [task.name for task in train]
+    ['0/1', '2/3', '4/5', '6/7', '8/9']
     """
-    pixels, digit = load_digits(return_X_y=True)
+    real("test_share", test_share, 0, 1)
+    pixels, digits = load_digits(return_X_y=True)
     features = CosineFeatures(n_features, scale, seed).fit_transform(pixels / 16)
     rng = np.random.default_rng([seed, 1])
     train: list[Task] = []
     test: list[Task] = []
     for even in range(0, 10, 2):
-        rows = rng.permutation(np.flatnonzero((digit == even) | (digit == even + 1)))
+        rows = rng.permutation(np.flatnonzero((digits == even) | (digits == even + 1)))
         held = int(len(rows) * test_share)
         for tasks, part in ((test, rows[:held]), (train, rows[held:])):
-            y = np.where(digit[part] == even, -1.0, 1.0)
-            tasks.append(Task(features[part], y, name=f"{even}/{even + 1}"))
+            tasks.append(odd_even_task(features[part], digits[part], even))
     return train, test
+
+
+def odd_even_task(X: Array, digits: Array, even: int) -> Task:
+    """The task of one pair of digits: label -1 for the even one, 1 for the odd one."""
+    return Task(X, np.where(digits == even, -1.0, 1.0), name=f"{even}/{even + 1}")

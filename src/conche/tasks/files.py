@@ -2,64 +2,84 @@
 
 from __future__ import annotations
 
-import fnmatch
 import glob
-import json
-import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from .columns import Columns, Source
-from .tables import SUFFIXES, StreamError, Table, open_table
-from .task import Array, Task
+from ..common.arrays import Array
+from ..errors import StreamError
+from .columns import Columns
+from .groups import matching
+from .tables import SUFFIXES, Table, is_table, open_table
+from .task import Task
 
 
 class FileColumns(Columns):
-    """Features of one task, still on disk: a node reads its own columns and no others."""
+    """Features of one task, still on disk: a node reads its own columns and no others.
 
-    def __init__(self, table: Table, names: list[str], rows: Array | None, missing: str):
+    Parameters
+    ----------
+    table : the open file; or its path, and it is opened when it is read.
+    names, rows, missing : what to read of it, as for `Table.read`.
+    """
+
+    names: Sequence[str]
+
+    def __init__(
+        self,
+        table: Table | Path,
+        names: Sequence[str],
+        rows: Array | None = None,
+        missing: str = "refuse",
+    ):
         self.table, self.names, self.rows, self.missing = table, names, rows, missing
-        self._names = names
-        self.shape = (table.n_rows if rows is None else len(rows), len(names))
 
-    def read(self, columns: slice | Array) -> Array:
-        chosen = np.array(self._names, dtype=object)[columns].tolist()
-        return self.table.read(chosen, self.rows, self.missing)
+    @property
+    def shape(self) -> tuple[int, int]:
+        n_rows = self._open().n_rows if self.rows is None else len(self.rows)
+        return n_rows, len(self.names)
 
-    def source(self) -> Source:
-        path = str(self.table.path.absolute())
-        return FileSource(path, tuple(self._names), self.rows, self.missing)
-
-
-@dataclass(frozen=True)
-class FileSource(Source):
-    """A file, and which of its columns and rows."""
-
-    path: str
-    names: tuple[str, ...]
-    rows: Array | None
-    missing: str
-
-    def columns(self, which: slice | Array) -> Source:
-        chosen = np.array(self.names, dtype=object)[which].tolist()
-        return replace(self, names=tuple(chosen))
+    def select(self, which: slice | Array) -> FileColumns:
+        chosen = self.names[which] if isinstance(which, slice) else [self.names[j] for j in which]
+        return FileColumns(self.table, chosen, self.rows, self.missing)
 
     def read(self) -> Array:
-        return open_table(Path(self.path), "").read(self.names, self.rows, self.missing)
+        return self._open().read(self.names, self.rows, self.missing)
+
+    def sendable(self) -> FileColumns:
+        """The file's absolute path in place of the open file."""
+        path = self.table if isinstance(self.table, Path) else self.table.path
+        return FileColumns(path.absolute(), self.names, self.rows, self.missing)
+
+    def _open(self) -> Table:
+        return open_table(self.table) if isinstance(self.table, Path) else self.table
 
 
 class FileStream:
-    """The tasks of a stream, one at a time. The first fixes the columns; later ones are matched by
-    name.
+    """The tasks of a stream on disk, one at a time.
 
-    ``stream`` is a folder or a glob with one Parquet, CSV or npz file per task, or, with
-    ``task_column``, one Parquet or CSV table whose tasks come in the order in which they first
-    appear. ``features`` and ``drop`` are names or patterns (``*``, ``?``). ``columns``, where
-    given, are those of a model that learnt an earlier part of the stream. Rows of X stay on disk
-    until a node reads its block; ``missing="keep"`` lets NaN through to a model that fills it.
+    The first task fixes the columns; later ones are matched by name. Rows of X stay on disk until
+    a node reads its block.
+
+    Parameters
+    ----------
+    stream : a folder or a glob with one Parquet, CSV or npz file per task; or, with
+        ``task_column``, one Parquet or CSV table, whose tasks come in the order in which they
+        first appear.
+    target : the column (of an npz file: the array) with the target.
+    task_column : the column that says which task a row belongs to.
+    features, drop : take only these columns; take all but these. Names or patterns (``*``, ``?``).
+    missing : "keep" lets NaN through to a model that fills it; "refuse" names file and column.
+    columns : where given, those of a model that learnt an earlier part of the stream.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for month in ("january", "february"):
+    ...         np.savez(Path(folder) / f"{month}.npz", X=np.eye(3), y=np.ones(3))
+    ...     [(task.name, task.X.shape) for task in FileStream(folder)]
+    [('february', (3, 3)), ('january', (3, 3))]
     """
 
     def __init__(
@@ -75,33 +95,16 @@ class FileStream:
         self.stream, self.target, self.task_column = stream, target, task_column
         self.missing = missing
         self.files = stream_files(stream)
-        self._table: Table | None = None
-        self._rows: dict[str, Array] = {}
-        if task_column is not None:
-            self._find_tasks(task_column)
+        self._latest: tuple[Path, Table] | None = None
         first = self._open(self.files[0])
+        self.names: list[str] = [file.stem for file in self.files]  # of the tasks, in order
+        self._rows: list[Array] | None = None
+        if task_column is not None:
+            self.names, self._rows = self._find_tasks(first, task_column)
         if columns is None:
             columns = self._choose(first, features, drop)
         self.columns = list(columns)
-        self._extra = set(first.features) - set(self.columns)
-
-    def _find_tasks(self, task_column: str) -> None:
-        if task_column == self.target:
-            raise StreamError(f"{self.stream}: {task_column!r} is the target and the task column")
-        if len(self.files) > 1:
-            raise StreamError(f"{self.stream}: a task column needs one table, not several files")
-        self._table = self._open(self.files[0])
-        if task_column not in self._table.names:
-            raise StreamError(f"{self.files[0]}: no column {task_column!r} for the task")
-        labels = self._table.values(task_column)
-        _, first, which = np.unique(labels, return_index=True, return_inverse=True)
-        for code in np.argsort(first):
-            self._rows[str(labels[first[code]])] = np.flatnonzero(which == code)
-
-    @property
-    def names(self) -> list[str]:
-        """The tasks' names, in order."""
-        return list(self._rows) if self._rows else [file.stem for file in self.files]
+        self._known = {*first.features, *self.columns, target}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -110,45 +113,61 @@ class FileStream:
         return (self.task(i) for i in range(len(self)))
 
     def task(self, i: int) -> Task:
-        if self._rows:
-            assert self._table is not None
-            name = self.names[i]
-            return self._task(self._table, name, self._rows[name])
-        table = self._open(self.files[i])
+        """Task number i: its target is read, its features are not yet."""
+        rows = None if self._rows is None else self._rows[i]
+        table = self._open(self.files[i if rows is None else 0])
         self._match(table)
-        return self._task(table, self.files[i].stem, None)
-
-    def _task(self, table: Table, name: str, rows: Array | None) -> Task:
         y = table.values(self.target, rows)
-        return Task(FileColumns(table, self.columns, rows, self.missing), y, name=name)
+        return Task(FileColumns(table, self.columns, rows, self.missing), y, name=self.names[i])
 
     def _open(self, file: Path) -> Table:
-        if self._table is not None:
-            return self._table
-        table = open_table(file, self.target)
-        if self.target not in table.names:
-            what = "array" if file.suffix.lower() == ".npz" else "column"
-            raise StreamError(f"{file}: no {what} {self.target!r} for the target")
-        return table
+        """Open a file, unless it is the one that was opened last."""
+        if self._latest is None or self._latest[0] != file:
+            self._latest = None  # a table may be large: let go of it before the next is opened
+            table = open_table(file)
+            if self.target not in table.names:
+                raise StreamError(f"{file}: no {table.noun} {self.target!r} for the target")
+            self._latest = file, table
+        return self._latest[1]
+
+    def _find_tasks(self, table: Table, task_column: str) -> tuple[list[str], list[Array]]:
+        """The tasks' names, in the order of their first rows, and which rows are theirs."""
+        if task_column == self.target:
+            raise StreamError(f"{self.stream}: {task_column!r} is the target and the task column")
+        if len(self.files) > 1:
+            raise StreamError(f"{self.stream}: a task column needs one table, not several files")
+        if task_column not in table.names:
+            raise StreamError(f"{table.path}: no column {task_column!r} for the task")
+        labels = table.values(task_column)
+        _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+        names, rows = [], []
+        by_task = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+        for code in np.argsort(first):
+            names.append(str(labels[first[code]]))
+            rows.append(by_task[code])
+        return names, rows
 
     def _choose(
         self, table: Table, features: Sequence[str] | None, drop: Sequence[str]
     ) -> list[str]:
-        free = [name for name in table.features if name not in (self.target, self.task_column)]
-        chosen = free if features is None else []
+        free = {name: j for j, name in enumerate(table.features)}
+        for name in (self.target, self.task_column or self.target):
+            free.pop(name, None)
+        chosen = dict.fromkeys(free if features is None else ())
         for pattern in features or ():
-            found = [n for n in free if fnmatch.fnmatchcase(n, pattern) and n not in chosen]
-            if not found and pattern not in chosen:
+            found = matching(pattern, free)
+            if not found:
                 raise StreamError(f"{table.path}: no column {pattern!r} among the features")
-            chosen += found
+            chosen |= dict.fromkeys(found)
         for pattern in drop:
-            dropped = [name for name in free if fnmatch.fnmatchcase(name, pattern)]
+            dropped = matching(pattern, free)
             if not dropped:
                 raise StreamError(f"{table.path}: no column {pattern!r} to drop")
-            chosen = [name for name in chosen if name not in dropped]
+            for name in dropped:
+                chosen.pop(name, None)
         if not chosen:
             raise StreamError(f"{table.path}: no columns beside the target")
-        return chosen
+        return list(chosen)
 
     def _match(self, table: Table) -> None:
         present = set(table.names)
@@ -156,7 +175,7 @@ class FileStream:
             if name not in present:
                 raise StreamError(f"{table.path}: column {name!r} of the first task is missing")
         for name in table.features:
-            if name not in self._extra and name not in self.columns and name != self.target:
+            if name not in self._known:
                 raise StreamError(f"{table.path}: column {name!r} is not in the first task")
 
 
@@ -164,54 +183,17 @@ def stream_files(stream: str | Path) -> list[Path]:
     """The files of a stream, one per task, in the order of their names."""
     path = Path(stream)
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(stream)))
-    known = (f for f in found if f.suffix.lower() in SUFFIXES and f.is_file())
-    files = sorted(known, key=lambda f: f.name)
+    files = sorted((f for f in found if is_table(f) and f.is_file()), key=lambda f: f.name)
     if not files:
         raise StreamError(f"{stream}: no {', '.join(SUFFIXES)} files there")
     return files
 
 
 def read_stream(stream: str | Path, target: str = "y") -> list[Task]:
-    """All tasks of a stream at once, in memory."""
+    """All tasks of a stream at once, in memory; the target must be numeric."""
     tasks = []
     for task in FileStream(stream, target):
         if task.y.dtype.kind == "U":
             raise StreamError(f"{stream}: column {target!r} is not numeric (text)")
         tasks.append(Task(np.ascontiguousarray(task.X), task.y.astype(float), name=task.name))
     return tasks
-
-
-def read_groups(path: str | Path, columns: Sequence[str]) -> dict[str, list[int]]:
-    """Which node holds which columns, from a JSON or TOML file: names of nodes, each with the names
-    (or patterns) of its columns. Every column belongs to exactly one node."""
-    try:
-        text = Path(path).read_text()
-        groups = tomllib.loads(text) if str(path).endswith(".toml") else json.loads(text)
-    except (OSError, ValueError) as error:
-        raise StreamError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
-    if not isinstance(groups, dict) or not groups:
-        raise StreamError(f"{path}: expected nodes, each with a list of its columns")
-    owner: dict[str, str] = {}
-    out: dict[str, list[int]] = {}
-    for node, patterns in groups.items():
-        if not isinstance(patterns, list) or not all(isinstance(p, str) for p in patterns):
-            raise StreamError(f"{path}: node {node!r} needs a list of column names")
-        out[node] = []
-        for pattern in patterns:
-            found = [j for j, name in enumerate(columns) if fnmatch.fnmatchcase(name, pattern)]
-            if not found:
-                raise StreamError(f"{path}: node {node!r} names {pattern!r}, which is no column")
-            for j in found:
-                if columns[j] in owner:
-                    raise StreamError(
-                        f"{path}: column {columns[j]!r} is on node {owner[columns[j]]!r} and on "
-                        f"{node!r}"
-                    )
-                owner[columns[j]] = node
-                out[node].append(j)
-        if not out[node]:
-            raise StreamError(f"{path}: node {node!r} has no columns")
-    for name in columns:
-        if name not in owner:
-            raise StreamError(f"{path}: column {name!r} is on no node")
-    return out

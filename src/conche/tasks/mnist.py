@@ -10,8 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
+from ..common.arrays import Array
+from ..common.checks import whole
+from ..errors import StreamError
 from .cosine import CosineFeatures
-from .task import Array, Task
+from .digits import odd_even_task
+from .task import Task
 
 FILES = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
@@ -19,28 +23,32 @@ FILES = {
 }
 
 
-class IdxError(ValueError):
-    """A file that is not what its name or its header promises."""
-
-
 def read_idx(path: Path | str) -> Array:
-    """The unsigned bytes of an idx file, raw or gzip-compressed, in the shape its header states."""
+    """The unsigned bytes of an idx file, raw or gzip-compressed, in the shape its header states.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "labels-idx1-ubyte"
+    ...     _ = file.write_bytes(bytes([0, 0, 8, 1]) + bytes([0, 0, 0, 3]) + bytes([7, 2, 1]))
+    ...     read_idx(file).tolist()
+    [7, 2, 1]
+    """
     path = Path(path)
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise IdxError(f"{path}: cannot be read ({error})") from error
+        raise StreamError(f"{path}: cannot be read ({error})") from error
     if len(data) < 4 or data[:3] != b"\x00\x00\x08" or data[3] == 0:
-        raise IdxError(f"{path}: not an idx file of unsigned bytes (wrong magic number)")
+        raise StreamError(f"{path}: not an idx file of unsigned bytes (wrong magic number)")
     header = 4 + 4 * data[3]
     if len(data) < header:
-        raise IdxError(f"{path}: ends within its header")
+        raise StreamError(f"{path}: ends within its header")
     shape = tuple(int(n) for n in np.frombuffer(data, ">u4", data[3], offset=4))
     expected = header + int(np.prod(shape, dtype=object))
     if len(data) != expected:
-        raise IdxError(f"{path}: {len(data)} bytes, but its header promises {expected}")
+        raise StreamError(f"{path}: {len(data)} bytes, but its header promises {expected}")
     return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
 
 
@@ -57,7 +65,7 @@ def find_mnist(folder: Path | str | None = None) -> Path | None:
             return place
     if folder is None:
         return None
-    raise IdxError(f"{folder}: no {FILES['train'][0]} (or .gz) here")
+    raise StreamError(f"{folder}: no {FILES['train'][0]} (or .gz) here")
 
 
 def odd_even_mnist(
@@ -70,10 +78,17 @@ def odd_even_mnist(
 ) -> tuple[list[Task], list[Task]]:
     """(train, test): five tasks of one even digit (label -1) and the next odd one (label 1).
 
-    Pixels between 0 and 1 pass through random cosine features. Training samples come from the
-    training file; test samples from the test file, and, where that has fewer than ``n_test`` of a
-    task's digits, from the training images that were not drawn.
+    Parameters
+    ----------
+    folder : where MNIST's four idx files are; `find_mnist` looks for it.
+    n_features, scale : of the `CosineFeatures` of the pixels, which are between 0 and 1.
+    n_samples : training samples of a task, from the training file.
+    n_test : test samples of a task, from the test file, and, where that has fewer of a task's
+        digits, from the training images that were not drawn.
+    seed : of the features and of the choice of samples.
     """
+    whole("n_samples", n_samples)
+    whole("n_test", n_test)
     images, digits, first_test = _images(Path(folder))
     features = CosineFeatures(n_features, scale, seed).fit(images[:1] / 255)
     rng = np.random.default_rng([seed, 1])
@@ -83,14 +98,15 @@ def odd_even_mnist(
         rows = np.flatnonzero((digits == even) | (digits == even + 1))
         learnt = rng.permutation(rows[rows < first_test])
         if len(learnt) < n_samples:
-            raise IdxError(f"{folder}: only {len(learnt)} training images of {even} and {even + 1}")
+            raise StreamError(
+                f"{folder}: only {len(learnt)} training images of {even} and {even + 1}"
+            )
         unseen = np.concatenate([rng.permutation(rows[rows >= first_test]), learnt[n_samples:]])
         if len(unseen) < n_test:
-            raise IdxError(f"{folder}: only {len(unseen)} test images of {even} and {even + 1}")
+            raise StreamError(f"{folder}: only {len(unseen)} test images of {even} and {even + 1}")
         for tasks, part in ((train, learnt[:n_samples]), (test, unseen[:n_test])):
-            y = np.where(digits[part] == even, -1.0, 1.0)
             X = features.transform(images[part] / 255)
-            tasks.append(Task(X, y, name=f"{even}/{even + 1}"))
+            tasks.append(odd_even_task(X, digits[part], even))
     return train, test
 
 
@@ -102,15 +118,15 @@ def _images(folder: Path) -> tuple[Array, Array, int]:
         paths = [_file(folder, name) or folder / name for name in names]
         pixels, labels = (read_idx(path) for path in paths)
         if pixels.ndim != 3 or labels.ndim != 1:
-            raise IdxError(f"{paths[0]}: expected images and labels, got another number of axes")
+            raise StreamError(f"{paths[0]}: expected images and labels, got another number of axes")
         if len(pixels) != len(labels):
-            raise IdxError(f"{paths[0]}: {len(pixels)} images for {len(labels)} labels")
+            raise StreamError(f"{paths[0]}: {len(pixels)} images for {len(labels)} labels")
         if len(labels) and labels.max() > 9:
-            raise IdxError(f"{paths[1]}: a label is {labels.max()}, not a digit")
+            raise StreamError(f"{paths[1]}: a label is {labels.max()}, not a digit")
         images.append(pixels.reshape(len(pixels), -1))
         digits.append(labels)
     if images[0].shape[1] != images[1].shape[1]:
-        raise IdxError(f"{folder}: training and test images have different sizes")
+        raise StreamError(f"{folder}: training and test images have different sizes")
     return np.concatenate(images), np.concatenate(digits), len(images[0])
 
 

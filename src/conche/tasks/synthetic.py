@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 
 import numpy as np
 from scipy.signal import lfilter
 
-from .task import Array, Task
+from ..common.arrays import Array
+from ..common.checks import per_task, real, whole
+from .task import Task
 
 
 def gaussian_tasks(
@@ -28,25 +29,30 @@ def gaussian_tasks(
 
     Parameters
     ----------
+    n_tasks : the paper's T.
     n_samples, noise_var : one number, or one per task.
+    n_features : columns, the paper's p.
+    n_shared : entries that all unknowns share, the paper's p_S.
     correlation : rows have the Toeplitz covariance ``correlation ** |i - j|`` (Section IV-E).
     seed : one seed for everything; task t's data do not depend on how many tasks follow it.
+
+    Returns
+    -------
+    A list of `Task`, each with its true ``weights`` and ``noise_var``.
+
+    >>> tasks = gaussian_tasks(n_tasks=3, n_samples=20, n_features=8, n_shared=6)
+    >>> tasks[0].X.shape, bool((tasks[0].weights[:6] == tasks[2].weights[:6]).all())
+    ((20, 8), True)
     """
-    for name, count in (("n_tasks", n_tasks), ("n_features", n_features), ("n_shared", n_shared)):
-        if not isinstance(count, Integral) or count < (name != "n_shared"):
-            raise ValueError(f"{name}={count!r} must be a whole number of at least 1")
-    if not 0 <= n_shared <= n_features:
-        raise ValueError(f"n_shared={n_shared} must lie between 0 and n_features={n_features}")
-    if not 0 <= correlation <= 1:
-        raise ValueError(f"correlation={correlation} must lie between 0 and 1")
-    samples = _one_per_task("n_samples", n_samples, n_tasks)
-    noises = _one_per_task("noise_var", noise_var, n_tasks)
-    for n in samples:
-        if not isinstance(n, int) or n < 1:
-            raise ValueError(f"n_samples={n}: a task needs a whole number of samples, at least one")
-    for var in noises:
-        if not 0 <= var < np.inf:
-            raise ValueError(f"noise_var={var} must not be negative or infinite")
+    whole("n_tasks", n_tasks)
+    whole("n_shared", n_shared, 0, whole("n_features", n_features))
+    real("correlation", correlation, 0, 1)
+    samples = per_task("n_samples", n_samples, n_tasks)
+    noises = per_task("noise_var", noise_var, n_tasks)
+    for n in np.ravel(n_samples).tolist():
+        whole("n_samples", n)
+    for var in noises.tolist():
+        real("noise_var", var)
 
     shared_rng, *task_rngs = np.random.default_rng(seed).spawn(n_tasks + 1)
     shared = with_squared_norm(shared_rng.standard_normal(n_shared), n_shared / n_features)
@@ -55,11 +61,10 @@ def gaussian_tasks(
         own = rng.standard_normal(n_features - n_shared)
         own = with_squared_norm(own, (n_features - n_shared) / n_features)
         weights = np.concatenate([shared, own])
-        X = correlated(rng.standard_normal((int(samples[t]), n_features)), correlation)
-        y = X @ weights + np.sqrt(noises[t]) * rng.standard_normal(int(samples[t]))
-        tasks.append(
-            Task(X, y, weights, noise_var=noises[t], name=str(t + 1), correlation=correlation)
-        )
+        n, noise = int(samples[t]), float(noises[t])
+        X = correlated(rng.standard_normal((n, n_features)), correlation)
+        y = X @ weights + np.sqrt(noise) * rng.standard_normal(n)
+        tasks.append(Task(X, y, weights, noise, name=str(t + 1), correlation=correlation))
     return tasks
 
 
@@ -86,15 +91,7 @@ def toeplitz_norm(x: Array, correlation: float) -> Array:
     return np.asarray(squares + 2 * np.vecdot(x, s))
 
 
-def _one_per_task(name: str, value: float | Sequence[float], n_tasks: int) -> list[float]:
-    values = np.atleast_1d(np.asarray(value)).tolist()
-    if np.ndim(value) == 0:
-        values = values * n_tasks
-    if len(values) != n_tasks:
-        raise ValueError(f"{name} has {len(values)} values for n_tasks={n_tasks}")
-    return values
-
-
 def with_squared_norm(x: Array, squared_norm: float) -> Array:
+    """x scaled to this squared norm; the zero vector stays what it is."""
     norm = np.linalg.norm(x)
     return x if norm == 0 else x * (np.sqrt(squared_norm) / norm)

@@ -1,0 +1,55 @@
+"""``conche evaluate``: a model and test tasks in, the error matrix out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..options import JSON, TARGET, TASK_COLUMN, argument, command, flag, option, required
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Options of ``conche evaluate``."""
+
+    model: Path = argument("A model that conche train wrote.")
+    stream: str = argument("Test tasks: folder or glob, one file per task.")
+    target: str = required(TARGET)
+    task_column: str | None = option(TASK_COLUMN)
+    offline: str | None = option("Training stream: beside it, least squares on all of it at once.")
+    json: bool = flag("--json", JSON)
+    plot: Path | None = option("Draw the error matrix here.")
+
+
+@command(Evaluate)
+def evaluate(options: Evaluate) -> None:
+    """Test a model on every task: the error matrix, its average, and forgetting.
+
+    conche evaluate model.conche test/ --target pm25 --offline train/ --plot matrix.png
+    """
+    from ... import evaluation
+    from ...model_file import load_run
+    from ...tasks import FileStream
+    from .. import reports
+
+    if options.plot is not None:
+        reports.check_writable(options.plot, reports.FORMATS)
+    model, run = load_run(options.model)
+    names = getattr(model, "feature_names_in_", None)
+    same: dict[str, Any] = {
+        "target": options.target,
+        "task_column": options.task_column,
+        "columns": None if names is None else list(names),
+        "missing": "keep" if model.missing == "mean" else "refuse",
+    }
+    test = FileStream(options.stream, **same)
+    training = None if options.offline is None else FileStream(options.offline, **same)
+    with reports.waiting("evaluating"):
+        found = evaluation.evaluate(model, run, test, training)
+    if options.plot is not None:
+        reports.draw_evaluation(found, options.plot)
+    if options.json:
+        reports.print_evaluation_json(found)
+    else:
+        reports.print_evaluation(found, options.plot)

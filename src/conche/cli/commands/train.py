@@ -1,0 +1,185 @@
+"""``conche train``: files in, a model out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...common.checks import one_of
+from ...errors import ParameterError
+from ..options import TARGET, TASK_COLUMN, argument, command, flag, option, required
+
+if TYPE_CHECKING:
+    from ...tasks import FileStream
+
+SOLVER_OPTIONS = ("local_steps", "damping", "rank", "discount", "alpha", "l1_ratio")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Train:
+    """Options of ``conche train``."""
+
+    stream: str = argument("Folder or glob: one file per task, name order.")
+    target: str = required(TARGET)
+    out: Path = required("Write the model here.")
+    nodes: int | None = option("Number of nodes; columns split evenly.")
+    groups: Path | None = option("JSON or TOML: nodes, and the columns each of them holds.")
+    task_column: str | None = option(TASK_COLUMN)
+    features: str | None = option("Only these columns (names or patterns, comma-separated).")
+    drop: str | None = option("All columns but these.")
+    solver: str = option(
+        "memory: does not forget. damped, exact: Algorithm 1. elastic-net: L1.", "memory"
+    )
+    rank: int | None = option("Directions of the past that the nodes share (memory).")
+    damping: str | None = option("A number, or auto (memory, damped).")
+    discount: float | None = option("Weight of the past per task (memory).")
+    local_steps: int | None = option(
+        "Steps inside a node, instead of factorising its block (exact, damped)."
+    )
+    alpha: float | None = option("Strength of the penalty (elastic-net).")
+    l1_ratio: float | None = option("Share of the L1 penalty (elastic-net); 0.5.")
+    rounds: int | None = option("Rounds a task; 10 (memory) or 1.")
+    steps: str | None = option("safe (1/K), adaptive, or cg, the default of memory.")
+    tol: float | None = option("End a task's rounds at this relative distance.")
+    classify: bool = flag("--classify", "The target is a label (text always is).")
+    classes: str | None = option("All labels, where the first task has not all of them.")
+    loss: str | None = option("With labels: squared (unless given) or logistic.")
+    scaling: str = option("Standardise columns by the first task(s), running, or none.", "first")
+    missing: str = option("Missing values: refuse, or fill with the column's mean.", "refuse")
+    intercept: bool = option("Add a constant to the first node.", True)
+    network: str = option(
+        "local; mpi (start with mpiexec); ray; ring, grid, complete, regular.", "local"
+    )
+    lost: float = option("Fraction of messages lost between neighbours (ring, ...).", 0.0)
+    seed: int = option("Of all that is random.", 0)
+    checkpoint: Path | None = option("Write the model here after every task.")
+    resume: bool = flag("--resume", "Go on from the checkpoint, if there is one.")
+
+
+@command(Train)
+def train(options: Train) -> None:
+    """Learn a stream of task files: Parquet, CSV or npz.
+
+    conche train months/ --target pm25 --nodes 12 --checkpoint state/ --out model.conche
+
+    Every node reads its own columns. With --checkpoint, a run that was stopped at any moment goes
+    on with --resume, and ends with the same model to the last bit.
+    """
+    from ... import training
+    from ...model_file import save
+    from ...tasks import FileStream
+    from .. import reports
+
+    stream = FileStream(
+        options.stream,
+        options.target,
+        options.task_column,
+        _listed(options.features),
+        _listed(options.drop) or [],
+        "refuse" if options.missing == "refuse" else "keep",
+    )
+    y = stream.task(0).y
+    labels = options.classify or y.dtype.kind == "U"
+    for name, given in (("--loss", options.loss), ("--classes", options.classes)):
+        if given is not None and not labels:
+            raise ParameterError(f"{name} is for labels: the target has numbers (--classify?)")
+    classes = None if options.classes is None else _labels(options.classes, y)
+    parameters = _parameters(options, stream)
+    model = training.make_model(options.solver, labels, _solver_options(options), **parameters)
+    model, run = training.begin(model, stream, options.checkpoint, options.resume, classes)
+    reports.check_writable(options.out)
+    with reports.learning(stream.names, len(run.tasks), labels) as report:
+        run = training.train(
+            model, stream, run=run, classes=classes, checkpoint=options.checkpoint, report=report
+        )
+    save(model, options.out, timings=False, run=run)  # the same stream gives the same bytes
+    reports.trained(model, options.out)
+
+
+def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
+    """The estimator's parameters beside the solver; None keeps its own default."""
+    from ...tasks import read_groups
+
+    if options.groups is not None and options.nodes is not None:
+        raise ParameterError("--nodes or --groups, not both")
+    blocks = None
+    if options.groups is not None:
+        blocks = list(read_groups(options.groups, stream.columns).values())
+    return {
+        "n_nodes": options.nodes,
+        "partition": blocks,
+        "n_rounds": options.rounds,
+        "steps": options.steps,
+        "tol": options.tol,
+        "network": _network(options.network, options.lost),
+        "fit_intercept": options.intercept,
+        "scaling": None if options.scaling == "none" else options.scaling,
+        "missing": options.missing,
+        "loss": options.loss,
+        "seed": options.seed,
+    }
+
+
+def _solver_options(options: Train) -> dict[str, Any]:
+    """Those of the solver that were given; one that it does not have is refused."""
+    from ...nodes.solvers import SOLVERS
+
+    own = signature(SOLVERS[one_of("solver", options.solver, SOLVERS)]).parameters
+    given = {name: getattr(options, name) for name in SOLVER_OPTIONS}
+    given["damping"] = _damping(options.damping)
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if name not in own:
+            known = ", ".join(map(_dashed, own))
+            raise ParameterError(
+                f"{_dashed(name)} is no option of --solver {options.solver}, which has {known}"
+            )
+    for name, parameter in own.items():
+        if parameter.default is parameter.empty and name not in given:
+            raise ParameterError(f"--solver {options.solver} needs {_dashed(name)}")
+    return given
+
+
+def _dashed(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _damping(text: str | None) -> float | str | None:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise ParameterError(f"--damping {text} must be a number or auto") from None
+
+
+def _network(name: str, lost: float) -> Any:
+    from ...network.graph import KINDS, Graph
+
+    if name in KINDS:
+        return Graph(name, lost)
+    if lost:
+        raise ParameterError(f"--lost is for {', '.join(KINDS)}, not --network {name}")
+    return name
+
+
+def _listed(text: str | None) -> list[str] | None:
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _labels(text: str, y: Any) -> list[Any]:
+    """Labels as the target has them: texts or numbers."""
+    parts = _listed(text) or []
+    if y.dtype.kind == "U":
+        return parts
+    if y.dtype.kind == "b" and set(parts) <= {"True", "False", "true", "false"}:
+        return [part in ("True", "true") for part in parts]
+    try:
+        labels = [float(part) for part in parts]
+    except ValueError:
+        raise ParameterError(f"--classes {text}: the target has numbers") from None
+    if y.dtype.kind in "iu" and any(label != int(label) for label in labels):
+        raise ParameterError(f"--classes {text}: the target has whole numbers")
+    return [label if y.dtype.kind == "f" else int(label) for label in labels]

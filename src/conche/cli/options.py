@@ -1,0 +1,74 @@
+"""A command's options as one frozen dataclass, from which typer reads the command's parameters.
+
+A field is one line: its type, and `option`, `flag` or `argument` with the help that users see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, field, fields
+from functools import partial
+from inspect import Parameter, Signature
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+from .app import app
+
+O = TypeVar("O")  # noqa: E741  # the options
+Command = Callable[[O], int | None]
+
+
+def option(help: str, default: Any = None) -> Any:
+    """An option ``--name VALUE``; of a bool, ``--name`` or ``--no-name``."""
+    return field(default=default, metadata={"typer": typer.Option(help=help)})
+
+
+def required(help: str) -> Any:
+    """An option that must be given."""
+    return option(help, MISSING)
+
+
+def flag(name: str, help: str) -> Any:
+    """An option without a value: off unless it is there."""
+    return field(default=False, metadata={"typer": typer.Option(name, help=help)})
+
+
+def argument(help: str, default: Any = MISSING) -> Any:
+    """What is given by its place; required unless there is a default."""
+    return field(default=default, metadata={"typer": typer.Argument(help=help)})
+
+
+TARGET = "The target's column."
+TASK_COLUMN = "STREAM is one table; this column says which task a row is of."
+JSON = "Print one JSON object."
+
+
+def command(options: type[O], app: typer.Typer = app) -> Callable[[Command[O]], Command[O]]:
+    """Hang a command on the app: its parameters are the fields of the dataclass ``options``.
+
+    typer makes an option of every parameter of a function, so it gets a function with a parameter
+    for each field. That function only answers with the call that is to be made: `run` makes it,
+    outside of typer, which would catch some of its errors.
+    """
+    hints = get_type_hints(options)
+    parameters = [
+        Parameter(
+            each.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if each.default is MISSING else each.default,
+            annotation=Annotated[hints[each.name], each.metadata["typer"]],
+        )
+        for each in fields(options)  # type: ignore[arg-type]  # a dataclass, as every caller's is
+    ]
+
+    def hang(work: Command[O]) -> Command[O]:
+        def parsed(**values: Any) -> partial[int | None]:
+            return partial(work, options(**values))
+
+        parsed.__doc__ = work.__doc__
+        parsed.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
+        app.command(work.__name__)(parsed)
+        return work
+
+    return hang

@@ -1,0 +1,108 @@
+"""What a plan looks like: a table, a paragraph, a plot, or JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ...common.extras import need
+from ...common.words import nodes as count
+from ...common.words import number
+from ...errors import ParameterError
+from ...paper.planner import Plan
+
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def waiting(what: str) -> Any:
+    """A spinner on the terminal while something takes its time; nothing in a file or a pipe."""
+    return Console(stderr=True).status(f"{what} ...")
+
+
+def print_plan(plan: Plan, plot: Path | None = None) -> None:
+    """A table of the candidates, the remedies if any, the advice, and what it assumes."""
+    console = Console()
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("nodes", "columns", "error", "radius"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for row in plan.table:
+        sizes = sorted(set(row["partition"]))
+        best = row["n_nodes"] == plan.n_nodes
+        table.add_row(
+            str(row["n_nodes"]),
+            "/".join(f"{s:,}" for s in sizes),
+            number(row["error"]),
+            number(row["spectral_radius"]),
+            row["warning"] or ("<- advised" if best and not plan.given else ""),
+            style="bold" if best else None,
+        )
+    console.print(table)
+    if plan.remedies:
+        remedies = Table(box=box.SIMPLE_HEAD)
+        remedies.add_column(f"remedies for {count(plan.n_nodes)}")
+        remedies.add_column("predicted error", justify="right")
+        for remedy in plan.remedies:
+            remedies.add_row(remedy["what"], number(remedy["error"]))
+        console.print(remedies)
+    console.print(plan.text, highlight=False, markup=False)
+    assumed = "Assumed: " + "; ".join(plan.assumptions) + "."
+    console.print(assumed, style="dim", highlight=False, markup=False)
+    if plot is not None:
+        console.print(f"Error against nodes: {plot}", markup=False, highlight=False)
+
+
+def print_json(plan: Plan) -> None:
+    """One object: n_nodes, error, candidates, and the rest of the plan. Infinity is null."""
+    fields = dataclasses.asdict(plan)
+    fields["candidates"] = fields.pop("table")
+    print(json.dumps(_finite(fields), allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    """The error against the number of nodes, as a PNG, SVG or PDF."""
+    if path.suffix.lower() not in FORMATS:
+        raise ParameterError(f"{path}: a plot ends in {', '.join(FORMATS)}")
+    plt = need("matplotlib.pyplot", "cli", "drawing")
+    rows = [row for row in plan.table if math.isfinite(row["error"])]
+    nodes, errors = [r["n_nodes"] for r in rows], [r["error"] for r in rows]
+    fig, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    axis.plot(nodes, errors, color="#0072B2", marker="o", ms=5, label="predicted error")
+    warned = [row for row in rows if row["warning"]]
+    if warned:
+        at, height = [r["n_nodes"] for r in warned], [r["error"] for r in warned]
+        axis.plot(at, height, ls="", marker="X", ms=9, color="#D55E00", label="avoid")
+    for row in plan.table:
+        if not math.isfinite(row["error"]):
+            axis.axvline(row["n_nodes"], color="#D55E00", ls=":", lw=1.5)
+    if math.isfinite(plan.centralised):
+        axis.axhline(plan.centralised, color="black", ls="--", lw=1, label="one node")
+    if math.isfinite(plan.error):
+        what = "given" if plan.given else "advised"
+        label = f"{what}: {count(plan.n_nodes)}, {number(plan.error)}"
+        look = dict(ls="", marker="*", ms=18, color="#009E73")
+        axis.plot(plan.n_nodes, plan.error, label=label, **look)
+    axis.set(xlabel="number of nodes", ylabel="generalization error over all tasks")
+    axis.set_xscale("log", base=2)
+    axis.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    if max(errors) > 20 * min(errors):
+        axis.set_yscale("log")
+    axis.grid(alpha=0.25, which="both")
+    axis.legend()
+    fig.savefig(path, dpi=130)
+    plt.close(fig)

@@ -1,0 +1,200 @@
+"""Training, evaluation and predictions, as people see them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ...common.atomic import write_atomically
+from ...common.extras import need
+from ...common.words import number
+from ...errors import ParameterError
+from ...evaluation import Evaluation
+from ...training import Report
+from ..progress import quiet_progress
+
+MANY = 6  # tasks that fit across a screen
+
+
+def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:
+    """Before hours of work: is there a folder to write in, and is the suffix one we know?"""
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise ParameterError(f"{path}: the name must end in {', '.join(suffixes)}")
+    if path.is_dir():
+        raise ParameterError(f"{path}: is a folder")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: no such folder to write {path.name} in")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"{path.parent}: {path.name} cannot be written here")
+
+
+@contextmanager
+def learning(names: Sequence[str], seen: int, labels: bool) -> Iterator[Report]:
+    """One line a task, and a bar with the time that is left."""
+    console = Console(highlight=False)
+    what = "error rate" if labels else "mean squared error"
+    width = max(len("task"), *(len(name) for name in names))
+    console.print(
+        f"{'task':<{width}}  {'samples':>8}  {'before':>9}  {'after':>9}  {'seconds':>8}  "
+        f"{'MB sent':>8}    ({what} before and after it was learnt)",
+        style="dim",
+        soft_wrap=True,
+    )
+    if seen:
+        said = f"going on after {names[seen - 1]}: {seen} of {len(names)} were learnt"
+        console.print(said, markup=False, soft_wrap=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with quiet_progress(*columns, TimeRemainingColumn()) as progress:
+        bar = progress.add_task("learning", total=len(names), completed=seen)
+
+        def report(name: str, record: Mapping[str, Any]) -> None:
+            console.print(
+                f"{name:<{width}}  {record['samples']:>8}  {number(record['before']):>9}  "
+                f"{number(record['after']):>9}  {record['seconds']:>8.2f}  "
+                f"{record['bytes'] / 1e6:>8.2f}",
+                markup=False,
+                soft_wrap=True,
+            )
+            progress.advance(bar)
+
+        yield report
+
+
+def trained(model: Any, out: Path) -> None:
+    """The last line: what was written."""
+    sizes = model.partition_.sizes
+    console = Console(highlight=False)
+    console.print(
+        f"{out}: {type(model).__name__}, {model.n_tasks_seen_} tasks, {len(sizes)} node(s) of "
+        f"{min(sizes)} to {max(sizes)} columns",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def print_evaluation(found: Evaluation, plot: Path | None) -> None:
+    """The error matrix, or as much of it as fits across a screen, and what it comes to."""
+    console = Console(highlight=False)
+    errors, T = found.errors, len(found.tasks)
+    shown = range(T) if T <= MANY else np.unique(np.linspace(0, T - 1, MANY).astype(int))
+    rows = range(len(errors)) if len(errors) <= MANY else shown
+    title = f"{found.metric} on each test task, after each task that was learnt"
+    if T > MANY:
+        title += f" ({MANY} of {T} are shown; --json has all)"
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table.add_column("after", no_wrap=True)
+    for j in shown:
+        table.add_column(escape(found.tasks[j]), justify="right")
+    table.add_column("average", justify="right", style="bold")
+    for i in rows:
+        if i >= len(errors):
+            continue
+        name = escape(found.learnt[i]) or f"{i + 1}"
+        cells = [number(errors[i, j]) for j in shown]
+        table.add_row(name if len(errors) > 1 else "all", *cells, number(errors[i].mean()))
+    if found.offline is not None:
+        cells = [number(found.offline[j]) for j in shown]
+        table.add_row("offline", *cells, number(float(np.mean(found.offline))), style="dim")
+    console.print(table)
+    forgetting = "" if found.forgetting is None else f", forgetting {found.forgetting:+.3f}"
+    beside = ""
+    if found.offline is not None:
+        beside = f"; offline, all tasks at once: {number(float(np.mean(found.offline)))}"
+    console.print(f"average {number(found.average)}{forgetting}{beside}", soft_wrap=True)
+    if plot is not None:
+        console.print(f"error matrix: {plot}", markup=False, soft_wrap=True)
+
+
+def print_evaluation_json(found: Evaluation) -> None:
+    """One object: average, forgetting, metric, tasks, errors, matrix, and offline if asked for."""
+    fields: dict[str, Any] = {
+        "average": found.average,
+        "forgetting": found.forgetting,
+        "metric": found.metric,
+        "tasks": found.tasks,
+        "errors": found.errors[-1].tolist(),
+        "matrix": found.errors.tolist(),
+    }
+    if found.offline is not None:
+        fields["offline"] = float(np.mean(found.offline))
+        fields["offline_errors"] = found.offline
+    print(json.dumps(fields))
+
+
+def draw_evaluation(found: Evaluation, path: Path) -> None:
+    """The error matrix, and beside it the mean error over tasks; as a PNG, SVG or PDF."""
+    plt = need("matplotlib.pyplot", "cli", "drawing")
+    errors = found.errors
+    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
+    wide = errors.max() > 20 * max(errors.min(), 1e-300) and errors.min() > 0
+    image = left.imshow(
+        errors,
+        aspect="auto",
+        cmap="cividis",
+        interpolation="nearest",
+        norm="log" if wide else None,
+        extent=(0.5, errors.shape[1] + 0.5, len(errors) + 0.5, 0.5),
+    )
+    fig.colorbar(image, ax=left, label=found.metric)
+    left.set(xlabel="test task", ylabel="tasks learnt", title="error matrix")
+    steps = np.arange(1, len(errors) + 1)
+    right.plot(steps, errors.mean(axis=1), color="#0072B2", marker="o", ms=3, label="this model")
+    if found.offline is not None:
+        level = float(np.mean(found.offline))
+        right.axhline(level, color="black", ls="--", lw=1.2, label=f"offline: {number(level)}")
+    right.set(xlabel="tasks learnt", ylabel=f"{found.metric}, mean over all test tasks")
+    if wide:
+        right.set_yscale("log")
+    right.grid(alpha=0.25)
+    right.legend()
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format=path.suffix[1:].lower(), dpi=130)
+    plt.close(fig)
+    write_atomically(path, buffer.getvalue())
+
+
+def write_predictions(values: Any, probabilities: Any, model: Any, out: Path | None) -> None:
+    """One row per sample, to a CSV or Parquet file or as CSV to the screen.
+
+    Parameters
+    ----------
+    values : predictions, one or one row per sample.
+    probabilities : a column for each of the model's classes; None where it has none.
+    """
+    columns: dict[str, Any] = {"prediction": values}
+    if values.ndim == 2:
+        columns = {f"prediction{j}": values[:, j] for j in range(values.shape[1])}
+    if probabilities is not None:
+        for label, p in zip(model.classes_.tolist(), probabilities.T, strict=True):
+            columns[f"p({label})"] = p
+    if out is None:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(zip(*(v.tolist() for v in columns.values()), strict=True))
+        return
+    pa, pa_csv, parquet = (
+        need(f"pyarrow{part}", "files", "writing Parquet and CSV")
+        for part in ("", ".csv", ".parquet")
+    )
+    table = pa.table({name: pa.array(array) for name, array in columns.items()})
+    buffer = io.BytesIO()
+    if out.suffix.lower() == ".parquet":
+        parquet.write_table(table, buffer)
+    else:
+        pa_csv.write_csv(table, buffer)
+    write_atomically(out, buffer.getvalue())
+    print(f"{out}: {table.num_rows} predictions")

@@ -1,0 +1,89 @@
+"""Run the command line.
+
+Exit status: 0 done, 1 a check failed, 2 bad usage or bad input, 70 a bug of ours.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import typer
+
+from ..common.words import one_line
+from ..errors import ConcheError, NodeError
+from ..network.mpi import end_all, launched_rank, wait_for_all
+from . import commands  # noqa: F401  # each hangs itself on the app
+from .app import app
+
+BAD_INPUT, BUG = 2, 70  # 70 is EX_SOFTWARE of sysexits.h
+
+
+def run(arguments: Sequence[str]) -> NoReturn:
+    """Run one command and exit; a failure is one line on stderr, and with --debug its traceback."""
+    warnings.showwarning = _warn
+    if launched_rank():  # on MPI only the first rank speaks
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    try:
+        wanted = [argument for argument in arguments if argument != "--debug"]
+        work = app(wanted, prog_name="conche", standalone_mode=False)
+        status = work() if callable(work) else work  # not callable: --help and --version
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        if "--debug" in arguments:
+            traceback.print_exception(error)
+        _fail(error)
+    sys.exit(status or 0)
+
+
+def _fail(error: BaseException) -> NoReturn:
+    """One line and the exit status.
+
+    Of several ranks the first speaks, and ends all of them; another one speaks only if the first
+    does not, because nothing is wrong there.
+    """
+    said, status = _verdict(error)
+    rank = launched_rank()
+    if isinstance(error, NodeError):  # all ranks know: the first speaks, and fails, for all
+        if not rank:
+            _tell(said)
+        wait_for_all()
+        sys.exit(0 if rank else status)
+    if rank:
+        time.sleep(2)
+        said = f"{said} (rank {rank})"
+    _tell(said)
+    end_all(status)
+    sys.exit(status)
+
+
+def _verdict(error: BaseException) -> tuple[str, int]:
+    """What to say, and whose fault it is: the user's, who gets status 2, or ours."""
+    if isinstance(error, BrokenPipeError):  # nobody reads on: no second word of it at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if hasattr(error, "format_message"):  # of the option parser, whose classes typer hides
+        return " ".join(str(error.format_message()).split()), BAD_INPUT
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        return "interrupted", BAD_INPUT
+    if isinstance(error, MemoryError):
+        return "not enough memory for that", BAD_INPUT
+    if isinstance(error, ConcheError | OSError):
+        return one_line(error), BAD_INPUT
+    name, message = type(error).__name__, " ".join(str(error).split())
+    return f"this is a bug in Conche ({name}: {message}); --debug shows the traceback", BUG
+
+
+def _tell(said: str) -> None:
+    if said:  # the option parser has nothing to add where it has just shown the help
+        print(f"conche: {said}", file=sys.stderr, flush=True)
+
+
+def _warn(message: Any, category: Any, *where: Any, **more: Any) -> None:
+    """Our own warnings, one line each; overflows show in the results, or end the run."""
+    if not issubclass(category, RuntimeWarning | DeprecationWarning | FutureWarning):
+        _tell(" ".join(str(message).split()))

@@ -1,0 +1,1 @@
+"""Small things that several rooms need: array types, argument checks, words, files, extras."""

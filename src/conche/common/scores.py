@@ -1,0 +1,24 @@
+"""How wrong predictions are, written once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .arrays import Array
+
+
+def mean_squared(predicted: Any, truth: Any) -> float:
+    """The mean squared error."""
+    return float(np.mean((np.asarray(predicted, dtype=float) - truth) ** 2))
+
+
+def error_rate(predicted: Any, truth: Any) -> float:
+    """The share of labels that are wrong."""
+    return float(np.mean(np.asarray(predicted) != truth))
+
+
+def winners(scores: Array) -> Array:
+    """The class that scores highest, by its place; one column decides between two classes."""
+    return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)

@@ -1,0 +1,20 @@
+"""Numbers and counts as people read them, the same in tables, plots and sentences."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def number(x: float) -> str:
+    """An error as people read it."""
+    return "unbounded" if np.isinf(x) else f"{x:.3f}" if x < 1e4 else f"{x:.1e}"
+
+
+def nodes(count: int) -> str:
+    """ "1 node", "8 nodes"."""
+    return f"{count} node" if count == 1 else f"{count} nodes"
+
+
+def one_line(error: BaseException) -> str:
+    """What an exception says, in one line; its name where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__

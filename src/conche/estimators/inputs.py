@@ -1,0 +1,117 @@
+"""What users hand in, checked before anything is learnt from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from ..common.arrays import Array
+from ..common.words import one_line
+from ..errors import DataError
+from ..tasks.columns import Columns
+
+DTYPES = (np.float64, np.float32)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The columns of a stream: how many, what they are called, and in which precision."""
+
+    n_features: int
+    names: tuple[str, ...] | None
+    dtype: str
+
+
+class Inputs(NamedTuple):
+    """A task's X and y as they are learnt, and the columns that they have."""
+
+    X: Any
+    y: Array
+    schema: Schema
+
+
+def check_task(
+    name: str, X: Any, y: Any, schema: Schema | None, gaps: bool, **checks: bool
+) -> Inputs:
+    """A task that can be learnt, or a `DataError` that says why not.
+
+    Parameters
+    ----------
+    name : of the estimator, for messages.
+    schema : the stream's columns; None where this task is the first, and fixes them.
+    gaps : whether NaN may stand for a missing value.
+    checks : of the target, as scikit-learn's ``validate_data`` takes them.
+    """
+    if y is None:
+        raise DataError(f"{name} requires y to be passed, but the target y is None")
+    if isinstance(X, Columns):
+        return _check_columns(X, y, schema)
+    stand_in = _stand_in(name, schema)
+    dtype = list(DTYPES) if schema is None else np.dtype(schema.dtype)
+    X, y = _validated(stand_in, X, gaps, y=y, reset=schema is None, dtype=dtype, **checks)
+    names = getattr(stand_in, "feature_names_in_", None)
+    named = None if names is None else tuple(names.tolist())
+    return Inputs(X, y, Schema(X.shape[1], named, np.dtype(X.dtype).name))
+
+
+def check_features(name: str, X: Any, schema: Schema, gaps: bool) -> Any:
+    """Features to predict from: columns like the stream's."""
+    if not isinstance(X, Columns):
+        return _validated(_stand_in(name, schema), X, gaps, reset=False, dtype=list(DTYPES))
+    if X.shape[1] != schema.n_features:
+        raise DataError(f"X has {X.shape[1]} columns, the model {schema.n_features}")
+    return X.read()
+
+
+def _stand_in(name: str, schema: Schema | None) -> Any:
+    """What scikit-learn may write the columns' names on, so that the model itself stays as it is
+    until the task has been learnt."""
+    stand_in = type(name, (BaseEstimator,), {})()
+    if schema is not None:
+        stand_in.n_features_in_ = schema.n_features
+    if schema is not None and schema.names is not None:
+        stand_in.feature_names_in_ = np.array(schema.names, dtype=object)
+    return stand_in
+
+
+def _validated(stand_in: Any, X: Any, gaps: bool, **checks: Any) -> Any:
+    finite = "allow-nan" if gaps else True
+    try:
+        return validate_data(
+            stand_in, X, accept_sparse=["csr", "csc"], ensure_all_finite=finite, **checks
+        )
+    except ValueError as error:
+        text = one_line(error)
+        if text.startswith("Input X contains"):
+            text = f"{str(error).splitlines()[0]} {_first_bad(X)}".strip()
+        raise DataError(text) from None
+
+
+def _first_bad(X: Any) -> str:
+    """Where the first missing or infinite entry of a dense X is, counted from 0."""
+    try:
+        bad = np.argwhere(~np.isfinite(np.asarray(X, dtype=np.float64)))
+    except (TypeError, ValueError):
+        return ""
+    return f"(first at row {bad[0][0]}, column {bad[0][1]})" if len(bad) else ""
+
+
+def _check_columns(X: Columns, y: Any, schema: Schema | None) -> Inputs:
+    """Columns that nobody has read yet: their number and names; the target as it is."""
+    names = None if X.names is None else tuple(X.names)
+    new = Schema(X.shape[1], names, np.dtype(X.dtype).name)
+    if schema is not None and new.n_features != schema.n_features:
+        raise DataError(f"X has {X.shape[1]} columns, the stream {schema.n_features}")
+    known = schema is not None and schema.names is not None
+    if schema is not None and known and names is not None and names != schema.names:
+        raise DataError("the columns' names are not those of the first task")
+    y = np.asarray(y)
+    if len(y) != X.shape[0]:
+        raise DataError(f"X has {X.shape[0]} rows but y has {len(y)}")
+    if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
+        raise DataError("the target has missing or infinite values")
+    return Inputs(X, y, new)

@@ -1,0 +1,57 @@
+"""Damping that chooses itself: five models learn side by side, and the next task is their judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..common.arrays import Array
+from ..rounds import Loss
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Which strength of the damping is the model's: the one that has predicted best so far.
+
+    Errors are those that every strength made on the tasks as they came in, before it learnt them.
+    Without damping="auto" there is one strength, and it always wins.
+    """
+
+    strengths: tuple[float, ...]
+    n_outputs: int
+    scores: tuple[float, ...]
+
+    @classmethod
+    def of(cls, strengths: tuple[float, ...], n_outputs: int) -> Judge:
+        """Before the first task."""
+        return cls(strengths, n_outputs, (0.0,) * len(strengths))
+
+    def side_by_side(self, Y: Array) -> Array:
+        """The targets, once for every strength."""
+        return np.tile(Y, (1, len(self.strengths))) if len(self.strengths) > 1 else Y
+
+    def having_seen(self, loss: Loss, predictions: Array, targets: Array) -> Judge:
+        """After a task that none of them has learnt yet."""
+        if len(self.strengths) == 1:
+            return self
+        with np.errstate(over="ignore"):
+            each = loss.value(predictions.astype(float), targets.astype(float)) / len(targets)
+        # a strength that has overflowed has lost, and must not spoil the others' sums
+        new = np.nan_to_num(each, nan=1e300, posinf=1e300).reshape(len(self.strengths), -1)
+        return replace(self, scores=tuple((np.array(self.scores) + new.sum(axis=1)).tolist()))
+
+    @property
+    def winner(self) -> int:
+        """The place of the best strength; ties go to the first, the default."""
+        return int(np.argmin(self.scores))
+
+    @property
+    def strength(self) -> float:
+        """The best strength."""
+        return self.strengths[self.winner]
+
+    @property
+    def outputs(self) -> slice:
+        """Which of the nodes' outputs are the model's."""
+        return slice(self.winner * self.n_outputs, (self.winner + 1) * self.n_outputs)

@@ -1,0 +1,187 @@
+"""A stream's state: one frozen value. Learning a task maps it to the next."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+
+from ..common.arrays import Array
+from ..network import Coefficients, Network, Placed
+from ..nodes import Setup
+from ..nodes.solvers import Context
+from ..rounds import Job, Loss, Outcome, Round, choose_steps, learn
+from .inputs import Schema
+from .judge import Judge
+
+
+class RoundRecord(TypedDict):
+    """One round, as ``history_`` shows it."""
+
+    task: int  # counted from 1
+    round: int  # counted from 1
+    residual: float  # root mean square of y - A w after the round (of the loss's gradient)
+    loss: float  # mean loss over samples after the round, summed over outputs
+    bound: float  # how far the objective is above its optimum at most, in the unit of the loss
+    bytes: int  # sent between coordinator and nodes in this round, both ways, all nodes
+    seconds: float
+    accuracy: float  # of the nodes' own solutions: what is left of their gradients; 0 is exact
+    disagreement: float  # between the nodes' predictions, without a centre; else 0
+
+
+class TaskRecord(TypedDict):
+    """One task, as ``tasks_`` shows it."""
+
+    task: int  # counted from 1
+    before: float  # its error before it was learnt: mean square, or error rate
+    after: float
+    samples: int
+    bytes: int  # sent between coordinator and nodes
+    seconds: float
+
+
+class Settings(NamedTuple):
+    """Parameters that a stream is begun with and cannot go on without."""
+
+    n_nodes: int | None
+    partition: tuple[Any, ...] | None
+    fit_intercept: bool
+    solver: Any
+    loss: str
+    scaling: str | None
+    missing: str
+
+
+@dataclass(frozen=True, eq=False)
+class StreamState:
+    """Everything that a stream has come to; `conche.save` writes it, and nothing else.
+
+    Nobody changes its arrays, so copies of a model may share it.
+    """
+
+    settings: Settings
+    setup: Setup  # solver, partition and scaling: what the nodes are made with
+    schema: Schema
+    nodes: Placed  # the nodes' states, or what stands for them where they are elsewhere
+    judge: Judge
+    flat: bool  # whether targets have one dimension
+    classes: Array | None = None
+    agreed: float = 0.0  # the damping that the nodes agreed on
+    coefficients: Coefficients | None = None  # None before the first task
+    history: tuple[RoundRecord, ...] = ()
+    tasks: tuple[TaskRecord, ...] = ()
+    views: Array | None = None  # every node's own predictions of the last task, without a centre
+
+    def __deepcopy__(self, memo: Any) -> StreamState:
+        return self
+
+    @property
+    def damping(self) -> float:
+        """The damping in force."""
+        return self.agreed * self.judge.strength
+
+    @cached_property
+    def coef(self) -> Array:
+        """n_outputs x n_features, for columns as they come."""
+        assert self.coefficients is not None
+        weights = self.coefficients.weights[:, self.judge.outputs]
+        return np.ascontiguousarray(weights[: self.schema.n_features].T)
+
+    @cached_property
+    def intercept(self) -> Array:
+        """One number per output."""
+        assert self.coefficients is not None
+        weights = self.coefficients.weights[:, self.judge.outputs]
+        own = np.zeros(self.judge.n_outputs, weights.dtype)
+        if self.setup.partition.intercept:
+            own = weights[self.schema.n_features]
+        return own + self.coefficients.offset[self.judge.outputs].astype(weights.dtype)
+
+
+class Lesson(NamedTuple):
+    """A task's data as the nodes learn them, and how."""
+
+    X: Any
+    Y: Array  # n_samples x n_outputs
+    loss: Loss
+    error: Callable[[Array, Array], float]  # of predictions against Y
+    steps: str
+    n_rounds: int
+    tol: float | None
+
+
+def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamState:
+    """The state after one more task; the old one is as good as before.
+
+    Parameters
+    ----------
+    state : of the stream so far.
+    network : started with ``state.setup``.
+    lesson : the task.
+    """
+    clock = time.perf_counter()
+    solver, partition = state.setup.solver, state.setup.partition
+    steps = choose_steps(lesson.steps, solver, network, lesson.tol)
+    context = Context(
+        task=len(state.tasks),
+        n_nodes=len(partition),
+        n_samples=lesson.X.shape[0],
+        smoothness=lesson.loss.smoothness,
+        damping=state.agreed,
+        sigma=steps.sigma(len(partition)),
+        intercept=partition.intercept,
+    )
+    Y = np.asarray(lesson.Y, dtype=state.schema.dtype)
+    job = Job(lesson.X, state.judge.side_by_side(Y), lesson.loss, solver, context)
+    done = learn(network, state.nodes, job, steps, lesson.n_rounds)
+    judge = state.judge.having_seen(lesson.loss, done.before, job.Y)
+    before, after = (lesson.error(v[:, judge.outputs], Y) for v in (done.before, done.after))
+    number = len(state.tasks) + 1
+    rounds = [_shown(r, number, i, judge.outputs) for i, r in enumerate(done.rounds, start=1)]
+    record = TaskRecord(
+        task=number,
+        before=before,
+        after=after,
+        samples=len(Y),
+        bytes=sum(r.sent for r in done.rounds),
+        seconds=time.perf_counter() - clock,
+    )
+    return _advanced(state, done, judge, rounds, record)
+
+
+def _advanced(
+    state: StreamState,
+    done: Outcome,
+    judge: Judge,
+    rounds: list[RoundRecord],
+    record: TaskRecord,
+) -> StreamState:
+    return replace(
+        state,
+        nodes=done.placed,
+        judge=judge,
+        agreed=done.context.damping,
+        coefficients=done.coefficients,
+        history=(*state.history, *rounds),
+        tasks=(*state.tasks, record),
+        views=None if done.views is None else done.views[..., judge.outputs],
+    )
+
+
+def _shown(measured: Round, task: int, number: int, outputs: slice) -> RoundRecord:
+    """A round as the history shows it: of the model's own outputs."""
+    return RoundRecord(
+        task=task,
+        round=number,
+        residual=float(np.sqrt(np.mean(measured.squares[outputs]))),
+        loss=float(np.sum(measured.loss[outputs])),
+        bound=float(np.sum(measured.bound[outputs])),
+        bytes=measured.sent,
+        seconds=measured.seconds,
+        accuracy=measured.accuracy,
+        disagreement=measured.disagreement,
+    )

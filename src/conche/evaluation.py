@@ -1,0 +1,157 @@
+"""From a model and files to errors and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from .common.arrays import Array
+from .common.scores import error_rate, mean_squared, winners
+from .errors import DataError, StreamError
+from .estimators import one_against_rest
+from .estimators.base import LinearModel
+from .metrics import ErrorMatrix
+from .model_file import Run
+from .offline import offline_solution
+from .tasks import FileStream, Task
+from .tasks.files import FileColumns
+from .tasks.tables import open_table
+from .training import target_of
+
+
+class Evaluation(NamedTuple):
+    """``errors`` [i, j]: on test task j after training task i; one row where no path was kept."""
+
+    tasks: list[str]
+    learnt: list[str]  # names of the rows
+    errors: Array
+    metric: str
+    offline: list[float] | None = None
+
+    @property
+    def average(self) -> float:
+        """The mean error over all test tasks, after the last task that was learnt."""
+        return float(self.errors[-1].mean())
+
+    @property
+    def forgetting(self) -> float | None:
+        """None where there is not one test task for each that was learnt."""
+        if self.errors.shape[0] != self.errors.shape[1]:
+            return None
+        return ErrorMatrix(self.errors, None).forgetting
+
+
+def evaluate(
+    model: LinearModel, run: Run | None, stream: FileStream, offline: FileStream | None = None
+) -> Evaluation:
+    """Test a model, and what it was after each task, on every task of a stream.
+
+    Parameters
+    ----------
+    model, run : as `conche.model_file.load_run` gives them.
+    stream : the test tasks.
+    offline : the training tasks: beside the model, least squares on all of them at once.
+    """
+    if len(stream.columns) != model.n_features_in_:
+        raise StreamError(
+            f"{stream.files[0]}: {len(stream.columns)} columns for the model's "
+            f"{model.n_features_in_}"
+        )
+    path, learnt = _path(model, run)
+    best = None if offline is None else _offline(model, offline)
+    names = _in_order(learnt, stream)
+    columns, beside = [], []
+    for name in names:
+        task = stream.task(stream.names.index(name))
+        raw, y = np.asarray(task.X), target_of(task, model)
+        _check_labels(model, task)
+        columns.append([_error(model, X, y, c, i) for X, c, i in _estimates(path, raw)])
+        if best is not None:
+            beside.append(_error(model, _filled(model, raw), y, *best))
+    metric = "error rate" if is_classifier(model) else "mean squared error"
+    rows = learnt if len(learnt) == len(path["coef"]) else [""] * len(path["coef"])
+    return Evaluation(names, rows, np.array(columns).T, metric, beside or None)
+
+
+def _path(model: LinearModel, run: Run | None) -> tuple[Mapping[str, Array], list[str]]:
+    """The estimates to test, and the names of the tasks that were learnt, as far as known."""
+    learnt = [] if run is None else list(run.tasks)
+    if run is not None and run.path is not None:
+        return run.path, learnt
+    state = model.state_
+    now = {"coef": state.coef[None], "intercept": state.intercept[None]}
+    if state.coefficients is not None and state.coefficients.means is not None:
+        now["means"] = state.coefficients.means[None]
+    return now, learnt
+
+
+def _in_order(learnt: list[str], stream: FileStream) -> list[str]:
+    """The test tasks, in the order in which tasks of these names were learnt."""
+    return learnt if sorted(learnt) == sorted(stream.names) else list(stream.names)
+
+
+def _estimates(path: Mapping[str, Array], raw: Array) -> Iterator[tuple[Array, Array, Array]]:
+    """The matrix as it was filled, and the estimate, after each task."""
+    gaps = np.isnan(raw) if "means" in path else np.zeros(1, dtype=bool)
+    for i, (coef, intercept) in enumerate(zip(path["coef"], path["intercept"], strict=True)):
+        yield (np.where(gaps, path["means"][i], raw) if gaps.any() else raw), coef, intercept
+
+
+def _filled(model: LinearModel, raw: Array) -> Array:
+    state = model.state_
+    means = None if state.coefficients is None else state.coefficients.means
+    return raw if means is None else np.where(np.isnan(raw), means, raw)
+
+
+def _check_labels(model: LinearModel, task: Task) -> None:
+    known = model.state_.classes
+    unseen = [] if known is None else np.setdiff1d(task.y, known).tolist()
+    if unseen:
+        raise DataError(f"task {task.name}: label {unseen[0]!r} was never learnt")
+
+
+def _error(model: LinearModel, X: Array, y: Array, coef: Array, intercept: Array) -> float:
+    scores = X @ coef.T + intercept
+    classes = model.state_.classes
+    if classes is None:
+        return mean_squared(scores[:, 0], y)
+    return error_rate(classes[winners(scores)], y)
+
+
+def _offline(model: LinearModel, stream: FileStream) -> tuple[Array, Array]:
+    """Least squares on all training tasks at once, with the model's filling and intercept."""
+    tasks = []
+    for task in stream:
+        X, y = _filled(model, np.asarray(task.X)), target_of(task, model)
+        if model.state_.classes is not None:
+            y = one_against_rest(y, model.state_.classes, float)
+        if model.fit_intercept:
+            X = np.hstack([X, np.ones((len(X), 1))])
+        tasks.append(Task(X, y, name=task.name))
+    best = np.atleast_2d(offline_solution(tasks))
+    if model.fit_intercept:
+        return best[:, :-1], best[:, -1]
+    return best, np.zeros(len(best))
+
+
+def predict(model: LinearModel, file: Path) -> tuple[Array, Array | None]:
+    """Predictions for a file, and class probabilities where the model has them."""
+    table = open_table(file)
+    names = model.state_.schema.names
+    columns = table.features if names is None else list(names)
+    if len(columns) != model.n_features_in_:
+        raise StreamError(
+            f"{file}: {len(columns)} columns, and the model, which has no names for its "
+            f"{model.n_features_in_}, cannot choose among them"
+        )
+    present = set(table.names)
+    for name in columns:
+        if name not in present:
+            raise StreamError(f"{file}: column {name!r} of the model is missing")
+    X = FileColumns(table, columns, missing="keep" if model.missing == "mean" else "refuse")
+    probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
+    return model.predict(X), probabilities

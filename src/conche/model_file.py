@@ -1,0 +1,275 @@
+"""A stream's state, saved without pickle.
+
+One safetensors file: the arrays (weights and memory of every node, history), and in its header
+one JSON text with everything else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+from . import estimators
+from .common.arrays import Array
+from .common.atomic import write_atomically
+from .common.words import one_line
+from .errors import ModelFileError, ParameterError
+from .estimators.base import LinearModel
+from .estimators.inputs import Schema
+from .estimators.judge import Judge
+from .estimators.state import RoundRecord, StreamState, TaskRecord
+from .network.base import coefficients, share
+from .nodes import NodeState
+from .nodes.solvers import SOLVERS, SolverOption
+
+FORMAT = 2
+CLASSES = ("CoCoARegressor", "CoCoAClassifier", "ConcheRegressor", "ConcheClassifier")
+ROUND_FIELDS = tuple(RoundRecord.__annotations__)
+TASK_FIELDS = tuple(TaskRecord.__annotations__)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of ``conche train`` knows beside the model.
+
+    ``path`` has the estimate after every task (``coef``, ``intercept``, and ``means`` where missing
+    values are filled), for the error matrix; None where it would be too large.
+    """
+
+    target: str
+    columns: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
+    graph: str | None = None  # which graph the nodes talk on; None with a centre
+    path: Mapping[str, Array] | None = None
+
+
+def save(
+    model: LinearModel,
+    path: str | os.PathLike[str],
+    *,
+    timings: bool = True,
+    run: Run | None = None,
+) -> None:
+    """Write a trained model; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    model : one of Conche's estimators, trained.
+    path : of the file to write.
+    timings : whether to write the records' seconds; without them the same stream gives the same
+        bytes.
+    run : what is to be kept beside the model.
+    """
+    name = type(model).__name__
+    if name not in CLASSES:
+        raise ParameterError(f"cannot save a {name}: only {', '.join(CLASSES)}")
+    if not hasattr(model, "state_"):
+        raise ParameterError(f"this {name} has not learnt anything yet: nothing to save")
+    model.check_stream()  # what is saved must be able to go on
+    state, network = model.state_, model.network_
+    arrays = _arrays(state, network.fetch(state.nodes), timings)
+    if run is not None and run.path is not None:
+        arrays |= {f"path.{key}": array for key, array in run.path.items()}
+    described = {
+        "format": FORMAT,
+        "class": name,
+        "parameters": _plain_parameters(model),
+        **_description(state),
+        "arrays": sorted(arrays),
+        "run": None if run is None else asdict(run) | {"path": None},
+    }
+    if network.writes_files():
+        contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
+        write_atomically(path, to_bytes(contiguous, {"conche": json.dumps(described)}))
+
+
+def _arrays(state: StreamState, nodes: list[NodeState], timings: bool) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
+    for k, node in enumerate(nodes):
+        arrays |= {f"node{k}.{key}": array for key, array in node.to_arrays().items()}
+    kinds: tuple[tuple[str, tuple[str, ...], Any], ...] = (
+        ("history", ROUND_FIELDS, state.history),
+        ("tasks", TASK_FIELDS, state.tasks),
+    )
+    for kind, names, records in kinds:
+        for key in names:
+            values = np.array([record[key] for record in records])
+            arrays[f"{kind}.{key}"] = values if timings or key != "seconds" else 0.0 * values
+    return arrays
+
+
+def _description(state: StreamState) -> dict[str, Any]:
+    return {
+        "columns": [columns.tolist() for columns in state.setup.partition],
+        "schema": asdict(state.schema),
+        "n_outputs": state.judge.n_outputs,
+        "scores": list(state.judge.scores),
+        "agreed": state.agreed,
+        "flat": state.flat,
+        "classes": None if state.classes is None else state.classes.tolist(),
+        "classes_dtype": None if state.classes is None else str(state.classes.dtype),
+    }
+
+
+def load(path: str | os.PathLike[str], network: Any = "local") -> LinearModel:
+    """Read a model that `save` wrote; it goes on with the stream where it stood.
+
+    It goes on in this process, wherever it was trained, unless another ``network`` is given.
+
+    >>> import conche, tempfile
+    >>> task = conche.gaussian_tasks(1, 30, 4)[0]
+    >>> model = conche.ConcheRegressor(n_nodes=2).fit(task.X, task.y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     conche.save(model, f"{folder}/model.conche")
+    ...     again = conche.load(f"{folder}/model.conche")
+    >>> bool((again.coef_ == model.coef_).all())
+    True
+    """
+    return load_run(path, network)[0]
+
+
+def load_run(
+    path: str | os.PathLike[str], network: Any = "local"
+) -> tuple[LinearModel, Run | None]:
+    """The model, and what ``conche train`` wrote beside it, if it did."""
+    described, arrays = _read(Path(path))
+    try:
+        model = _restored(described, arrays, network)
+        return model, _restored_run(described, arrays)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelFileError(f"{path}: incomplete or damaged model ({one_line(error)})") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except FileNotFoundError:
+        raise
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{path}: not a whole model file ({one_line(error)})") from None
+    if "conche" not in header:
+        raise ModelFileError(f"{path}: a safetensors file, but not a Conche model")
+    try:
+        described = json.loads(header["conche"])
+    except json.JSONDecodeError as error:
+        raise ModelFileError(f"{path}: its description is damaged ({error})") from None
+    if not isinstance(described, dict) or not isinstance(described.get("format"), int):
+        raise ModelFileError(f"{path}: its description is damaged")
+    if described["format"] > FORMAT:
+        raise ModelFileError(
+            f"{path}: written by a newer Conche (format {described['format']}, this one reads "
+            f"{FORMAT}): upgrade conche"
+        )
+    if described["format"] < FORMAT:
+        raise ModelFileError(
+            f"{path}: written by a Conche from before the first release (format "
+            f"{described['format']}): train it again"
+        )
+    return described, arrays
+
+
+def _restored(described: dict[str, Any], arrays: dict[str, Array], network: Any) -> LinearModel:
+    if described["class"] not in CLASSES:
+        raise ValueError(f"unknown class {described['class']!r}")
+    missing = set(described["arrays"]) - set(arrays)
+    if missing:
+        raise ValueError(f"{sorted(missing)[0]} is missing")
+    parameters = _parameters(described["parameters"]) | {"network": network}
+    model: LinearModel = getattr(estimators, described["class"])(**parameters)
+    names = described["schema"]["names"]
+    schema = Schema(**described["schema"] | {"names": None if names is None else tuple(names)})
+    model.check_parameters()
+    setup, settings = model.make_setup(schema.n_features)
+    if [columns.tolist() for columns in setup.partition] != described["columns"]:
+        raise ValueError("the columns are not those of its partition")
+    judge = Judge(setup.solver.strengths(), described["n_outputs"], tuple(described["scores"]))
+    if len(judge.scores) != len(judge.strengths):
+        raise ValueError("scores do not fit the solver")
+    outputs = len(judge.strengths) * judge.n_outputs
+    shapes = [(count, outputs) for count in setup.partition.weight_counts()]
+    nodes = _nodes(shapes, arrays)
+    classes = described["classes"]
+    model.go_on(
+        StreamState(
+            settings=settings,
+            setup=setup,
+            schema=schema,
+            nodes=nodes,
+            judge=judge,
+            flat=described["flat"],
+            classes=None if classes is None else np.array(classes, described["classes_dtype"]),
+            agreed=described["agreed"],
+            coefficients=coefficients(setup, [share(setup.scaling, node) for node in nodes]),
+            history=tuple(_records("history", ROUND_FIELDS, arrays)),
+            tasks=tuple(_records("tasks", TASK_FIELDS, arrays)),
+        )
+    )
+    return model
+
+
+def _nodes(shapes: list[tuple[int, int]], arrays: dict[str, Array]) -> list[NodeState]:
+    nodes = []
+    for k, shape in enumerate(shapes):
+        prefix = f"node{k}."
+        own = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+        node = NodeState.from_arrays(own)
+        if node.weights.shape != shape:
+            raise ValueError("weights do not fit the partition")
+        nodes.append(node)
+    return nodes
+
+
+def _records(kind: str, names: tuple[str, ...], arrays: dict[str, Array]) -> list[Any]:
+    rows = zip(*(arrays[f"{kind}.{key}"].tolist() for key in names), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _restored_run(described: dict[str, Any], arrays: dict[str, Array]) -> Run | None:
+    if described["run"] is None:
+        return None
+    path = {k.removeprefix("path."): a for k, a in arrays.items() if k.startswith("path.")}
+    lists = {key: tuple(described["run"][key]) for key in ("columns", "tasks")}
+    return Run(**described["run"] | lists | {"path": path or None})
+
+
+def _plain_parameters(model: LinearModel) -> dict[str, Any]:
+    """Parameters as JSON has them; a solver object as its name and its own parameters."""
+    plain = model.get_params(deep=False)
+    del plain["network"]  # where it goes on is said when it is loaded
+    solver = plain["solver"]
+    if isinstance(solver, SolverOption):
+        known = [name for name, kind in SOLVERS.items() if type(solver) is kind]
+        if not known:
+            raise ParameterError(
+                f"cannot save a model whose solver is an object of yours: {solver}"
+            )
+        plain["solver"] = {"name": known[0], **solver.get_params()}
+    if plain["partition"] is not None:
+        blocks = plain["partition"]
+        plain["partition"] = [b if np.ndim(b) == 0 else np.asarray(b).tolist() for b in blocks]
+    return dict(json.loads(json.dumps(plain, default=_number)))
+
+
+def _parameters(plain: dict[str, Any]) -> dict[str, Any]:
+    """Back from `_plain_parameters`."""
+    solver = plain["solver"]
+    if isinstance(solver, dict):
+        kind = SOLVERS[solver["name"]]
+        plain = plain | {"solver": kind(**{k: v for k, v in solver.items() if k != "name"})}
+    return plain
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise ParameterError(f"cannot save a model with a parameter of {value!r}")

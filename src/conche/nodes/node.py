@@ -1,0 +1,202 @@
+"""One node: its columns, its weights, its solver. It knows no network.
+
+A task, from here: ``begin``, ``factorise``, any number of rounds of ``propose`` and ``accept``,
+and ``end``, which answers the node's state after the task. The node itself keeps nothing between
+tasks: a task that is abandoned halfway leaves no trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ..common.arrays import Array, Block, with_ones
+from ..errors import NetworkError
+from .partition import Partition
+from .scalars import Scalars
+from .scaling import Kept, Scaling
+from .solvers.base import Context, Solver, Subproblem
+
+T = TypeVar("T")
+
+
+class Opening(NamedTuple):
+    """What a node says first: its share of the predictions, and its solver's report."""
+
+    predictions: Array  # A_k w_k
+    report: Array
+
+
+class Proposal(NamedTuple):
+    """What a node answers to a direction: one vector, and the solver's scalars."""
+
+    image: Array
+    scalars: Scalars
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """What of a node outlives a task. A value: nobody changes its arrays."""
+
+    weights: Array  # p_k x n_outputs, for scaled columns; the intercept's, if any, comes last
+    kept: Kept = field(default_factory=dict)  # by its solver
+    numbers: Kept = field(default_factory=dict)  # by its scaling
+
+    def to_arrays(self) -> dict[str, Array]:
+        """By name, as they are saved and sent."""
+        arrays = {"weights": self.weights}
+        arrays |= {f"kept.{name}": array for name, array in self.kept.items()}
+        return arrays | {f"numbers.{name}": array for name, array in self.numbers.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Kept) -> NodeState:
+        """Back from `to_arrays`."""
+
+        def of(kind: str) -> dict[str, Array]:
+            return {k.removeprefix(kind): a for k, a in arrays.items() if k.startswith(kind)}
+
+        return cls(arrays["weights"], of("kept."), of("numbers."))
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What the nodes of a stream are made with, and never changes while it lasts."""
+
+    solver: Solver[Any]
+    partition: Partition
+    scaling: Scaling = field(default_factory=Scaling)
+
+    def node(self, k: int) -> Node:
+        """The k-th node; the first one holds the intercept, if there is any."""
+        return Node(self.solver, self.scaling, self.partition.intercept and k == 0)
+
+    def fresh(self, n_outputs: int, dtype: Any) -> list[NodeState]:
+        """Every node's state before the first task: zero weights."""
+        counts = self.partition.weight_counts()
+        return [NodeState(np.zeros((count, n_outputs), dtype)) for count in counts]
+
+
+class Position(NamedTuple):
+    """The update so far, the last direction and the last proposal, in the solver's coordinates."""
+
+    d: Array
+    q: Array
+    z: Array
+
+
+@dataclass
+class _Work:
+    """What one task needs: the block, and the node's state in the units of this task's columns."""
+
+    block: Block
+    state: NodeState
+
+
+@dataclass
+class _Rounds:
+    """What its rounds need: the factorised block, and where the node stands."""
+
+    sub: Subproblem
+    context: Context
+    at: Position
+
+
+class Node:
+    """One node of a network.
+
+    Parameters
+    ----------
+    solver : what it does with its block.
+    scaling : what it does to its columns first.
+    intercept : whether it holds the constant column, the last of its block.
+    """
+
+    def __init__(self, solver: Solver[Any], scaling: Scaling, intercept: bool = False):
+        self.solver, self.scaling, self.intercept = solver, scaling, intercept
+        self._work: _Work | None = None
+        self._rounds: _Rounds | None = None
+
+    def begin(self, block: Block, state: NodeState) -> Opening:
+        """Take a task's columns and the weights so far.
+
+        Answers A_k w_k (Algorithm 1, line 3, without the factor K) and the solver's report.
+        """
+        if block.dtype != state.weights.dtype:
+            block = block.astype(state.weights.dtype)
+        scaled = self.scaling.apply(block, state.numbers)
+        block, state = scaled.block, replace(state, numbers=scaled.numbers)
+        if scaled.rescaled is not None:
+            state = self._rescaled(state, scaled.rescaled)
+        if self.intercept:
+            block = with_ones(block)
+        self._work = _Work(block, state)
+        w = state.weights
+        if np.any(w):
+            predictions = np.asarray(block @ w)
+        else:  # the first task: spare a pass over the data
+            predictions = np.zeros((block.shape[0], w.shape[1]), w.dtype)
+        return Opening(predictions, self.solver.report(block, state.kept))
+
+    def _rescaled(self, state: NodeState, ratio: Array) -> NodeState:
+        """The same estimate and memory for columns whose scale has changed by ``ratio``."""
+        if self.intercept:
+            ratio = np.append(ratio, 1.0)
+        weights = state.weights * ratio[:, None].astype(state.weights.dtype)
+        return replace(state, weights=weights, kept=self.solver.rescaled(state.kept, ratio))
+
+    def factorise(self, context: Context) -> None:
+        """Factorise the block, once for the whole task, with what all nodes agreed on."""
+        work = _under_way(self._work)
+        context = replace(context, holds_intercept=self.intercept)
+        state = work.state
+        sub = self.solver.factorise(work.block, state.weights, state.kept, context)
+        nothing = np.zeros((sub.size, state.weights.shape[1]), state.weights.dtype)
+        self._rounds = _Rounds(sub, context, Position(nothing, nothing, nothing))
+
+    def propose(self, g: Array) -> Proposal:
+        """The block update z for the direction g, as its effect on the predictions (line 7)."""
+        rounds = _under_way(self._rounds)
+        z, scalars = rounds.sub.solve(g, rounds.at.d, rounds.at.q)
+        rounds.at = rounds.at._replace(z=z)
+        return Proposal(rounds.sub.image(z), scalars)
+
+    def accept(self, step: Array | None, momentum: Array | None) -> None:
+        """q = z + momentum q, d = d + step q; without them line 8: momentum = 0 and step = 1/K."""
+        rounds = _under_way(self._rounds)
+        d, q, z = rounds.at
+        if step is None:
+            step = np.array(1.0 / rounds.context.n_nodes)
+        q = z if momentum is None else z + momentum.astype(d.dtype) * q
+        rounds.at = Position(d + step.astype(d.dtype) * q, q, z)
+
+    def position(self) -> Position:
+        """Where the node stands in the task's rounds."""
+        return _under_way(self._rounds).at
+
+    def move_to(self, position: Position) -> None:
+        """Stand where another node stood, to take its place."""
+        _under_way(self._rounds).at = position
+
+    def end(self, curvature: Array | None = None) -> NodeState:
+        """The state after the task.
+
+        ``curvature`` is the loss's second derivative per sample; None where it is one.
+        """
+        work, rounds = _under_way(self._work), _under_way(self._rounds)
+        weights = work.state.weights + rounds.sub.lift(rounds.at.d)
+        kept = self.solver.remember(
+            work.block, work.state.kept, rounds.context, rounds.sub, curvature
+        )
+        return NodeState(weights, kept, work.state.numbers)
+
+    def forget(self) -> None:
+        """Let go of the task's data."""
+        self._work = self._rounds = None
+
+
+def _under_way(part: T | None) -> T:
+    if part is None:
+        raise NetworkError("no task is under way: call begin first")
+    return part

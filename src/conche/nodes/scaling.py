@@ -1,0 +1,111 @@
+"""What a node does to its columns before it learns from them: standardise, fill what is missing.
+
+Nothing of it needs another node, and nothing looks at a target. A node's numbers (count, mean,
+squared deviations; the centre and scale in force) are part of its state, so a saved model treats
+new data as it treated the old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from ..common.arrays import Array, Block
+from ..common.checks import one_of
+from ..errors import DataError
+from .spread import Spread
+
+SCALINGS = (None, "first", "running")
+MISSING = ("refuse", "mean")
+Kept = Mapping[str, Array]  # what a node keeps between tasks, by name
+
+
+class Scaled(NamedTuple):
+    """A task's columns as the solver sees them."""
+
+    block: Block
+    numbers: Kept  # the node's new numbers
+    rescaled: Array | None  # new scale over old, per column, where one of them has changed
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How columns are standardised and filled.
+
+    Parameters
+    ----------
+    scaling : None; "first": scaled by the first task(s), until ten samples have been seen of a
+        column and it has varied, and fixed from then on; "running": by all tasks so far.
+    missing : "refuse", or "mean": filled with the column's mean so far.
+    centred : the mean of the first task is taken off as well. It never moves: another origin would
+        change what the weights and the memory mean, and the intercept follows the stream. Without
+        an intercept to take it up there is no centring.
+    """
+
+    scaling: str | None = None
+    missing: str = "refuse"
+    centred: bool = False
+
+    def __post_init__(self) -> None:
+        one_of("scaling", self.scaling, SCALINGS)
+        one_of("missing", self.missing, MISSING)
+
+    @property
+    def idle(self) -> bool:
+        """Whether columns are left as they come."""
+        return self.scaling is None and self.missing == "refuse"
+
+    def apply(self, block: Block, numbers: Kept) -> Scaled:
+        """Standardise and fill a task's block; the new numbers include this task's samples."""
+        if self.idle:
+            return Scaled(block, {}, None)
+        if sparse.issparse(block):
+            raise DataError("scaling and missing='mean' need dense columns: these are sparse")
+        new = self._updated(block, numbers)
+        ready = self._transform(block, new)
+        if not numbers or np.array_equal(new["scale"], numbers["scale"]):
+            return Scaled(ready, new, None)
+        return Scaled(ready, new, new["scale"] / numbers["scale"])
+
+    def _transform(self, block: Array, numbers: Kept) -> Array:
+        ready = np.array(block)
+        if self.missing == "mean":
+            gaps = np.isnan(ready)
+            if gaps.any():
+                ready[gaps] = np.broadcast_to(numbers["seen"][1], ready.shape)[gaps]
+        if self.scaling is not None:
+            ready -= numbers["centre"].astype(ready.dtype)
+            ready /= numbers["scale"].astype(ready.dtype)
+        return ready
+
+    def outward(self, weights: Array, numbers: Kept) -> tuple[Array, Array]:
+        """The weights for columns as they come, and what centring adds to the intercept."""
+        if self.scaling is None or not numbers:
+            return weights, np.zeros(weights.shape[1])
+        p = len(numbers["scale"])  # a last row, if there is one, is the intercept's
+        own = weights[:p] / numbers["scale"][:, None].astype(weights.dtype)
+        return np.concatenate([own, weights[p:]]), -(numbers["centre"] @ own.astype(float))
+
+    def means(self, numbers: Kept) -> Array | None:
+        """The columns' means that missing values are filled with; None where none may be."""
+        return numbers["seen"][1] if self.missing == "mean" and numbers else None
+
+    def _updated(self, block: Array, numbers: Kept) -> Kept:
+        p = block.shape[1]
+        old = Spread.from_array(numbers["seen"]) if numbers else Spread.nothing(p)
+        centre = numbers["centre"] if numbers else np.zeros(p)
+        scale = numbers["scale"] if numbers else np.ones(p)
+        now = Spread.of(block, gaps=self.missing == "mean")
+        seen = old.joined(now)
+        if self.scaling is not None:
+            # constant columns keep scale 1: centred they are zero, and harmless
+            fixed = old.settled & old.varies if self.scaling == "first" else np.zeros(p, dtype=bool)
+            scale = np.where(fixed, scale, np.where(seen.varies, np.sqrt(seen.variance), 1.0))
+        if self.scaling is not None and self.centred:
+            # a column without a sample so far has weight zero, and may still be given its origin
+            centre = np.where(old.count > 0, centre, now.mean)
+        return {"seen": seen.to_array(), "centre": centre, "scale": scale}

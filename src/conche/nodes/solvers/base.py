@@ -1,0 +1,130 @@
+"""What every local solver agrees on: the four moments of a task, seen from one node.
+
+A task is learnt as  min_d  loss(A (w + d)) + penalty(d)  over the update d, block by block:
+
+1. ``report``     before anything is factorised, each node states a few numbers about its block;
+                  they are summed over the nodes,
+2. ``agree``      the coordinator turns the sum into the `Context` that all nodes share,
+3. ``factorise``  each node factorises its block, once per task: the `Subproblem`,
+4. ``remember``   after the last round, what the node keeps of the task (nothing, or curvature).
+
+Solvers are configuration only; whatever changes lives in the node.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from ...common.arrays import Array, Block
+from ..scalars import Scalars
+from ..scaling import Kept
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the coordinator tells every node about the task."""
+
+    task: int  # tasks learnt before this one
+    n_nodes: int
+    n_samples: int
+    smoothness: float  # tau of the loss
+    damping: float = 0.0
+    shrinkage: float = 1.0  # theta: the share of the past that is kept block by block
+    sketch_rows: int = 0  # rows that the sketch of the past adds below the task's
+    strength: float = 1.0  # of the damping, where several are tried
+    sigma: float = 1.0  # sigma' of CoCoA: how far nodes allow for the others' moves
+    intercept: bool = False  # whether some node has the constant column
+    holds_intercept: bool = False  # whether this one has: its last
+
+
+class Solution(NamedTuple):
+    """A node's proposal for one direction, and the numbers that go with it."""
+
+    z: Array
+    scalars: Scalars
+
+
+class Subproblem(ABC):
+    """One node's factorised block.
+
+    Updates are held in *coordinates* of the subproblem's choosing (the block's weights where it is
+    tall, its samples where it is wide, so that rounds never touch a million columns); ``lift``
+    turns them into weights.
+    """
+
+    size: int  # number of coordinates
+
+    @abstractmethod
+    def solve(self, g: Array, d: Array, q: Array) -> Solution:
+        """The node's proposal.
+
+        Parameters
+        ----------
+        g : the descent direction in prediction space: task rows, then sketch rows.
+        d, q : the update since the task began and the last direction, in coordinates.
+        """
+
+    @abstractmethod
+    def image(self, z: Array) -> Array:
+        """What z does to the predictions: A_k z, then the sketch rows."""
+
+    @abstractmethod
+    def lift(self, d: Array) -> Array:
+        """The block's weights for the coordinates d."""
+
+
+S = TypeVar("S", bound=Subproblem)
+
+
+class Solver(ABC, Generic[S]):
+    """What one node does with its block."""
+
+    def kind_of_steps(self, asked: str) -> str:
+        """Which kind of steps serves proposals of this solver; quadratic ones take any."""
+        return asked
+
+    def strengths(self) -> tuple[float, ...]:
+        """Strengths of the damping that learn side by side: one, unless it chooses itself."""
+        return (1.0,)
+
+    def nearly_square(self, n_samples: int, sizes: Sequence[int]) -> list[int]:
+        """Nodes whose number of columns makes the expected error infinite: none, but for Exact."""
+        return []
+
+    def report(self, block: Block, kept: Kept) -> Array:
+        """Numbers about the task's block that the coordinator adds up over the nodes."""
+        return np.zeros(0)
+
+    def agree(self, report: Array, context: Context) -> Context:
+        """What all nodes share in this task, from the sum of their reports."""
+        return context
+
+    @abstractmethod
+    def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> S:
+        """Factorise a task's block, once.
+
+        Parameters
+        ----------
+        block : the node's scaled columns, n x p_k.
+        weights : the block's weights at the task's start, for solvers that penalise them.
+        kept : what `remember` answered after the last task; empty in the first.
+        context : what all nodes agreed on.
+        """
+
+    def remember(
+        self, block: Block, kept: Kept, context: Context, sub: S, curvature: Array | None
+    ) -> Kept:
+        """What to keep of the task, by name.
+
+        ``curvature`` is the loss's second derivative per sample, None for one.
+        """
+        return {}
+
+    def rescaled(self, kept: Kept, ratio: Array) -> Kept:
+        """What was kept, for columns that have been divided by ``ratio``."""
+        return kept

@@ -1,0 +1,155 @@
+"""An elastic net on one node: sparse weights by coordinate descent on a working set.
+
+The task's problem is scikit-learn's, times its number of samples n,
+
+    loss(A w) + n alpha rho |w|_1 + n alpha (1 - rho) / 2 |w|^2,
+
+and a node's own is an elastic net again: with the others' moves allowed for by sigma', the target
+is A_k w_k + g / c, c = sigma' / tau. scikit-learn's coordinate descent solves it on the columns
+that matter, those with a weight and those that break the optimality conditions most; the rest is
+looked at once a sweep. Weights are warm-started over rounds and over tasks. The intercept is not
+penalised.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+from sklearn.linear_model import enet_path
+
+from ...common.arrays import Array, Block, as_dense
+from ..scalars import ElasticNetScalars
+from ..scaling import Kept
+from .base import Context, Solution, Solver, Subproblem
+
+SWEEPS = 5  # working sets a round, at most
+PASSES = 200  # of coordinate descent over a working set, at most
+FEWEST = 64  # columns of a working set that grows
+
+
+@dataclass(frozen=True)
+class ElasticNetSolver(Solver["CoordinateDescent"]):
+    """``alpha`` and ``l1_ratio`` as in scikit-learn's ``ElasticNet``."""
+
+    alpha: float
+    l1_ratio: float = 0.5
+    sweeps: int = SWEEPS
+    passes: int = PASSES
+
+    def kind_of_steps(self, asked: str) -> str:
+        """Proposals of weights with zeros need steps of their own; there is no "cg" of them."""
+        return f"elastic-net {asked}"
+
+    def factorise(
+        self, block: Block, weights: Array, kept: Kept, context: Context
+    ) -> CoordinateDescent:
+        """Nothing is factorised: the penalty's weights are those of the whole task."""
+        return CoordinateDescent(block, weights, self, context)
+
+
+class CoordinateDescent(Subproblem):
+    """The node's own elastic net, one output after the other; coordinates are the weights."""
+
+    def __init__(self, block: Block, weights: Array, solver: ElasticNetSolver, context: Context):
+        self.block = _small_indices(block) if sparse.issparse(block) else np.asfortranarray(block)
+        self.weights = weights
+        strength = context.n_samples * solver.alpha
+        self.l1, self.l2 = strength * solver.l1_ratio, strength * (1 - solver.l1_ratio)
+        self.curvature = context.sigma / context.smoothness
+        self.sweeps, self.passes = solver.sweeps, solver.passes
+        self.size = block.shape[1]
+        self.centred, self.free = context.intercept, context.holds_intercept
+        self.penalised = np.ones((self.size, 1), dtype=bool)
+        self.penalised[-1] = not self.free
+
+    def solve(self, g: Array, d: Array, q: Array) -> Solution:
+        u = self.weights + d
+        pull = self._pull(g - g.mean(axis=0) if self.centred else g, u)
+        excess = np.maximum(np.abs(pull).max(axis=0, initial=0.0) / self.l1 - 1, 0.0)
+        if self.centred:
+            pull = self._pull(g, u)
+        outputs = [self._one(g[:, j], u[:, j], pull[:, j]) for j in range(g.shape[1])]
+        z = np.column_stack(outputs) - u
+        squares = self.l2 * np.sum((self.penalised * u) ** 2, axis=0)
+        return Solution(
+            z, ElasticNetScalars(self._penalty(u), self._penalty(u + z), excess, squares)
+        )
+
+    def _one(self, g: Array, u: Array, pull: Array) -> Array:
+        """The node's own elastic net from u on, where the gradient without the L1 part is -pull."""
+        c, start, u = self.curvature, u, u.copy()
+        there = self._times(u)  # A_k w_k
+        target = there + g / c
+        room = np.float64(1e-12) * self.l1
+        for _ in range(self.sweeps):
+            kept = np.flatnonzero((u != 0) & self.penalised[:, 0])
+            over = np.abs(pull) - self.l1
+            over[kept] = 0.0
+            worst = np.argpartition(-over, min(max(FEWEST, len(kept)), len(over)) - 1)
+            new = worst[: max(FEWEST, len(kept))]
+            chosen = np.union1d(kept, new[over[new] > room])
+            if not len(chosen) and not self.free:
+                break
+            if len(chosen):
+                u[chosen] = self._descend(chosen, target, u[chosen])
+            if self.free:
+                u[-1] = 0.0
+                u[-1] = np.mean(target - self._times(u))
+            there = self._times(u)
+            pull = self._pull(c * (target - there)[:, None], u[:, None])[:, 0]
+            if np.max(np.abs(pull[u == 0]), initial=0.0) <= self.l1 * (1 + 1e-9):
+                break
+        return u if np.all(np.isfinite(u)) else start
+
+    def _pull(self, g: Array, u: Array) -> Array:
+        """What the loss and the L2 part want of every penalised weight."""
+        return self.penalised * (np.asarray(self.block.T @ g) - self.l2 * u)
+
+    def _times(self, u: Array) -> Array:
+        kept = np.flatnonzero(u)
+        return np.asarray(self.block[:, kept] @ u[kept])
+
+    def _descend(self, chosen: Array, target: Array, u: Array) -> Array:
+        """Coordinate descent on some columns; scikit-learn divides by n and by our curvature."""
+        n, total = len(target), self.l1 + self.l2
+        columns = self.block[:, chosen]
+        if self.free:  # its best value follows the others: what is centred need not ask for it
+            columns = as_dense(columns)
+            columns = np.asfortranarray(columns - columns.mean(axis=0))
+            target = target - target.mean()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it may stop before it is exact is the idea
+            _, weights, _ = enet_path(
+                columns,
+                target,
+                l1_ratio=self.l1 / total,
+                alphas=[total / (n * self.curvature)],
+                coef_init=u,
+                max_iter=self.passes,
+                tol=1e-14,
+                precompute=False,
+            )
+        return np.asarray(weights[:, 0])
+
+    def _penalty(self, u: Array) -> Array:
+        u = self.penalised * u
+        return self.l1 * np.sum(np.abs(u), axis=0) + 0.5 * self.l2 * np.sum(u**2, axis=0)
+
+    def image(self, z: Array) -> Array:
+        rows = np.flatnonzero(np.any(z, axis=1))
+        return np.asarray(self.block[:, rows] @ z[rows])
+
+    def lift(self, d: Array) -> Array:
+        return d
+
+
+def _small_indices(block: Block) -> Block:
+    """By columns, with indices as scikit-learn wants them."""
+    columns = sparse.csc_array(block)
+    if columns.indices.dtype != np.int32 and columns.nnz < np.iinfo(np.int32).max:
+        places = [columns.indices.astype(np.int32), columns.indptr.astype(np.int32)]
+        columns = sparse.csc_array((columns.data, *places), shape=columns.shape)
+    return columns

@@ -1,0 +1,262 @@
+"""Noise, signal and similarity from data, so that planning works without known weights.
+
+Under the paper's model (features of mean zero and variance one, independent) every task's numbers
+below are unbiased, for p > n and for p < n, but for what standardising with estimated means and
+deviations costs (of the order of one over all samples). The generalization error is linear in them.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ...common.arrays import Array, as_dense
+from ...errors import CorrelationWarning, DataError, ParameterError
+from ...nodes import Partition
+from ...tasks import Task
+from ..sizes import Blocks
+from .similarity import Similarity, VectorSimilarity
+
+ROUGH = 1.25  # tr(Sigma^2)/p from here on: the isotropic theory is a rough guide
+
+
+class Summary(NamedTuple):
+    """sigma^2, |w*_t|^2, and <w*_i, w*_j> for different tasks."""
+
+    noise_var: float
+    energy: float
+    common: float
+
+
+@dataclass(frozen=True, eq=False)
+class TaskStatistics:
+    """What was estimated of a stream's tasks, one entry per task.
+
+    ``vectors`` are unbiased estimates of the tasks' unknowns (T x p, for standardised features),
+    with variance ``spread[t]`` per entry; ``noise_var`` and ``energy`` are sigma_t^2 and |w*_t|^2,
+    with standard errors. ``correlation`` is tr(Sigma^2)/p: 1 for independent features, nan where
+    tasks of one row do not show it.
+    """
+
+    n_samples: Array
+    vectors: Array
+    spread: Array
+    inflation: Array  # E |vector|^2 = inflation * |w*|^2 + p * spread
+    noise_var: Array
+    noise_stderr: Array
+    energy: Array
+    energy_stderr: Array
+    power: Array  # mean square of y per task: energy + noise_var
+    pooled_residual: float  # residual variance of least squares on all tasks; nan where N <= p
+    correlation: float
+
+    @property
+    def n_tasks(self) -> int:
+        """T."""
+        return len(self.vectors)
+
+    @property
+    def n_features(self) -> int:
+        """p."""
+        return int(self.vectors.shape[1])
+
+    def similarity(self, partition: Blocks) -> Similarity:
+        """Block-wise inner products between tasks, each unbiased.
+
+        ``partition`` lists block sizes, or the columns of every block.
+        """
+        part = Partition.make(self.n_features, partition=partition)
+        squares = np.array([[np.sum(v[b] ** 2) for b in part] for v in self.vectors])
+        sizes = np.array(part.sizes)
+        own = (squares - sizes * self.spread[:, None]) / self.inflation[:, None]
+        return VectorSimilarity(self.vectors, partition, excess=squares - own)
+
+    def inner_products(self, partition: Blocks) -> tuple[Array, Array]:
+        """g_{ij,k} and their standard errors, T x T x K: for looking at, not for planning."""
+        part = Partition.make(self.n_features, partition=partition)
+        similarity = self.similarity(partition)
+        g = np.stack([self.vectors[:, b] @ self.vectors[:, b].T for b in part], axis=-1)
+        own = np.array([similarity.energies(t) for t in range(self.n_tasks)])
+        g[np.arange(self.n_tasks), np.arange(self.n_tasks)] = own
+        sizes, v = np.array(part.sizes), self.spread
+        e = np.maximum(own, 0)
+        var = sizes * (v[:, None] * v[None, :])[..., None]
+        var += e[:, None, :] * v[None, :, None] + e[None, :, :] * v[:, None, None]
+        diagonal = np.arange(self.n_tasks)
+        var[diagonal, diagonal] *= 2  # a square varies twice as much as a product
+        return g, np.sqrt(var)
+
+    def summary(self) -> Summary:
+        """Three numbers for streams in which every pair of tasks is equally similar.
+
+        They are the noise, the energy, and the part of it that is common to all tasks. The noise
+        is the mean over samples. Where all tasks together have more samples than columns,
+        pooled least squares leaves sigma^2 + (1 - 1/T) (energy - common),
+        which is known far better than its parts: it bounds the noise and gives the common energy.
+        """
+        T, weight = self.n_tasks, self.n_samples / self.n_samples.sum()
+        power = float(weight @ self.power)
+        noise = float(np.clip(weight @ self.noise_var, 0.0, power))
+        if T == 1:
+            return Summary(noise, power - noise, power - noise)
+        if np.isfinite(self.pooled_residual):
+            noise = min(noise, self.pooled_residual)
+            own = (self.pooled_residual - noise) * T / (T - 1)
+            common = power - noise - own
+        else:
+            common = float(np.mean(self._products()[np.triu_indices(T, 1)]))
+        return Summary(noise, power - noise, float(np.clip(common, 0.0, power - noise)))
+
+    def drift(self) -> float:
+        """How many standard errors neighbouring tasks are more alike than distant ones."""
+        T = self.n_tasks
+        if T < 6:
+            return 0.0
+        products = self._products()
+        near = np.diag(products, 1)
+        far = products[np.triu_indices(T, T // 2)]
+        stderr = np.sqrt(near.var(ddof=1) / len(near) + far.var(ddof=1) / len(far))
+        return float((near.mean() - far.mean()) / stderr) if stderr > 0 else 0.0
+
+    def _products(self) -> Array:
+        return np.asarray(self.vectors @ self.vectors.T)
+
+
+def estimate(tasks: Sequence[Task]) -> TaskStatistics:
+    """Estimate noise, energy and unknowns of every task.
+
+    Features are first standardised with the means and deviations of the whole stream, and targets
+    centred. For each task the less noisy of two unbiased estimates is taken: A^T y / n (any shape;
+    norms and noise after Dicker, 2014), or least squares where n is well above p.
+
+    Warns with `CorrelationWarning` where the features are too correlated for the theory, which
+    assumes that they are not.
+
+    >>> from conche.tasks import gaussian_tasks
+    >>> found = estimate(gaussian_tasks(16, 400, 128, n_shared=96, noise_var=0.05))
+    >>> [round(number, 2) for number in found.summary()]
+    [0.05, 1.0, 0.75]
+    """
+    if len(tasks) == 0:
+        raise ParameterError("there are no tasks")
+    widths = {t.n_features for t in tasks}
+    if len(widths) > 1:
+        raise DataError(f"tasks have different numbers of columns: {sorted(widths)}")
+    Xs, ys = _standardised(tasks)
+    correlation = _correlation(Xs)
+    if correlation > ROUGH:
+        warnings.warn(
+            f"the features are correlated (tr(Sigma^2)/p = {correlation:.2f}, 1 for independent "
+            f"ones): the isotropic theory is a rough guide here",
+            CorrelationWarning,
+            stacklevel=3,
+        )
+    each = [estimate_task(X, y) for X, y in zip(Xs, ys, strict=True)]
+    return TaskStatistics(
+        n_samples=np.array([t.n_samples for t in tasks]),
+        vectors=np.array([one.vector for one in each]),
+        spread=np.array([one.spread for one in each]),
+        inflation=np.array([one.inflation for one in each]),
+        noise_var=np.array([one.noise_var for one in each]),
+        noise_stderr=np.array([one.noise_stderr for one in each]),
+        energy=np.array([one.energy for one in each]),
+        energy_stderr=np.array([one.energy_stderr for one in each]),
+        power=np.array([np.mean(y**2) for y in ys]),
+        pooled_residual=_pooled_residual(Xs, ys),
+        correlation=correlation,
+    )
+
+
+def _pooled_residual(Xs: list[Array], ys: list[Array]) -> float:
+    """The residual variance of one least-squares fit to all tasks; nan where N is not above p."""
+    N, p = sum(len(y) for y in ys), Xs[0].shape[1]
+    if p + 10 > N:
+        return float("nan")
+    G = sum(X.T @ X for X in Xs)
+    b = sum(X.T @ y for X, y in zip(Xs, ys, strict=True))
+    w, *_ = np.linalg.lstsq(G, b, rcond=None)
+    return float(sum(np.sum((y - X @ w) ** 2) for X, y in zip(Xs, ys, strict=True))) / (N - p)
+
+
+class OneTask(NamedTuple):
+    """One task's part of `TaskStatistics`."""
+
+    vector: Array
+    spread: float
+    inflation: float
+    noise_var: float
+    noise_stderr: float
+    energy: float
+    energy_stderr: float
+
+
+def estimate_task(X: Array, y: Array) -> OneTask:
+    """One task's unknowns, noise and energy, by the less noisy of the two estimates.
+
+    ``X`` is standardised and ``y`` centred, with numbers that do not come from this task alone.
+    """
+    n, p = X.shape
+    back, power = X.T @ y, float(y @ y)
+    # Dicker (2014), covariance known to be the identity
+    noise = ((p + n + 1) * power - back @ back) / (n * (n + 1))
+    energy = (back @ back - p * power) / (n * (n + 1))
+    v = power / n  # energy + noise
+    s, e = max(noise, 0.0), max(energy, 0.0)
+    noise_err = np.sqrt(2 / n * (p / n * v**2 + s**2 + e**2))
+    energy_err = np.sqrt(max(0.0, 2 / n * ((1 + p / n) * v**2 - s**2 + 3 * e**2)))
+    marginal = OneTask(back / n, v / n, 1 + 1 / n, noise, noise_err, energy, energy_err)
+    if n < p + 10:
+        return marginal
+    w, *_ = np.linalg.lstsq(X, y, rcond=None)
+    left = n - p
+    noise_ls = float(np.sum((y - X @ w) ** 2)) / left
+    spread = noise_ls / (left - 1)
+    if spread >= v / n:
+        return marginal
+    noise_err = noise_ls * np.sqrt(2 / left)
+    energy_ls = float(w @ w) - p * spread
+    energy_err = np.sqrt(4 * max(energy_ls, 0) * spread + 2 * p * spread**2)
+    return OneTask(w, spread, 1.0, noise_ls, noise_err, energy_ls, energy_err)
+
+
+def _standardised(tasks: Sequence[Task]) -> tuple[list[Array], list[Array]]:
+    """Features and targets in the units of the whole stream, checked."""
+    Xs = [np.asarray(as_dense(t.X), dtype=float) for t in tasks]
+    ys = [np.asarray(t.y, dtype=float) for t in tasks]
+    for t, (X, y) in enumerate(zip(Xs, ys, strict=True), start=1):
+        if y.ndim != 1:
+            raise DataError(f"task {t}: y must have one dimension to be planned for")
+        if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
+            raise DataError(f"task {t} has missing or infinite values")
+    n = sum(len(X) for X in Xs)
+    mean = sum(X.sum(axis=0) for X in Xs) / n
+    var = sum(((X - mean) ** 2).sum(axis=0) for X in Xs) / n
+    varies = var > 1e-20 * mean**2  # a constant column becomes zero
+    if not np.any(varies):
+        raise DataError("no column varies: there is nothing to plan from")
+    if not np.all(np.isfinite(var)):
+        raise DataError("the features are too large: their squares overflow; scale them")
+    scale = np.sqrt(np.where(varies, var, np.inf))
+    level = sum(y.sum() for y in ys) / n
+    return [(X - mean) / scale for X in Xs], [y - level for y in ys]
+
+
+def _correlation(Xs: list[Array], most: int = 2000) -> float:
+    """tr(Sigma^2)/p without bias, from products of different samples: E (x . x')^2 = tr(Sigma^2).
+
+    The mean over pairs of rows within a task; at most 2000 rows a task are looked at. Not a number
+    where no task has two rows.
+    """
+    total, pairs, p = 0.0, 0, Xs[0].shape[1]
+    for X in Xs:
+        rows = X[:most]
+        n = len(rows)
+        if n > 1:
+            G = rows @ rows.T
+            total += float(np.sum(G**2) - np.sum(np.diag(G) ** 2))
+            pairs += n * (n - 1)
+    return total / pairs / p if pairs else float("nan")

@@ -1,0 +1,111 @@
+"""One task: open it, run its rounds, close it. The one loop that learns."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..common.arrays import Array
+from ..errors import DivergenceError
+from ..network import Coefficients, Network, Placed
+from ..nodes.solvers import Context, Solver
+from .losses import Loss
+from .objective import Objective
+from .steps import Problem, Standing, Steps
+
+
+class Job(NamedTuple):
+    """A task to learn, and how."""
+
+    X: Any
+    Y: Array  # n_samples x n_outputs
+    loss: Loss
+    solver: Solver[Any]
+    context: Context
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round, as it was measured; arrays have one number per output."""
+
+    squares: Array  # mean over samples of the squared residual (of the loss's gradient)
+    loss: Array  # mean over samples
+    bound: Array  # how far the objective is above its optimum at most, over the samples
+    sent: int  # bytes between coordinator and nodes, both ways, all nodes
+    seconds: float
+    accuracy: float  # of the nodes' own solutions: what is left of their gradients; 0 is exact
+    disagreement: float  # between the nodes' predictions, without a centre; else 0
+
+
+class Outcome(NamedTuple):
+    """What learning one task yields. Nothing of it counts until the caller says so."""
+
+    rounds: list[Round]
+    context: Context  # what the nodes agreed on
+    coefficients: Coefficients
+    placed: Placed  # the nodes' new states
+    before: Array  # predictions before the task was learnt, and after: n_samples x n_outputs
+    after: Array
+    views: Array | None  # every node's own predictions, without a centre
+
+
+def learn(
+    network: Network, placed: Placed, job: Job, steps: Steps[Any, Any], n_rounds: int
+) -> Outcome:
+    """Learn one task, warm-started from the nodes' states: ``n_rounds`` rounds at most.
+
+    Parameters
+    ----------
+    network, placed : the nodes, and what stands for their states before the task.
+    job : the task.
+    steps : the kind of steps that the rounds take, and when they end before ``n_rounds``.
+    """
+    opening = network.begin(job.X, placed)
+    context = job.solver.agree(opening.report, job.context)
+    network.factorise(context)
+    v = opening.predictions
+    if context.sketch_rows:
+        v = np.concatenate([v, np.zeros((context.sketch_rows, v.shape[1]), v.dtype)])
+    problem = Problem(Objective(job.loss, job.Y), context.n_nodes, context.intercept)
+    now = steps.init(problem, v, network)
+    rounds: list[Round] = []
+    for i in range(n_rounds):
+        clock = time.perf_counter()
+        now = steps.step(problem, now, network)
+        _check_finite(now, context.task, i)
+        rounds.append(_measured(problem, steps, now, time.perf_counter() - clock))
+        if steps.finished(now):
+            break
+    views = steps.views(problem, now, network)
+    after = now.point.v[: len(job.Y)]
+    ended, placed = network.end(job.loss.past_curvature(after, job.Y))
+    return Outcome(rounds, context, ended, placed, opening.predictions, after, views)
+
+
+def _check_finite(now: Standing[Any], task: int, i: int) -> None:
+    if not (np.isfinite(np.sum(now.point.v)) and np.isfinite(np.sum(now.point.value))):
+        raise DivergenceError(
+            f"task {task + 1}: the estimate overflowed in round {i + 1}; scale features and "
+            f"targets to about one; solver='damped' and 'memory' are steadier than 'exact'"
+        )
+
+
+def _measured(
+    problem: Problem, steps: Steps[Any, Any], now: Standing[Any], seconds: float
+) -> Round:
+    objective, point = problem.objective, now.point
+    n, value = objective.n, point.value
+    if len(point.v) > n:  # without the sketch's rows
+        value = objective.loss.value(point.v[:n], objective.y)
+    return Round(
+        squares=np.mean(np.square(point.g[:n], dtype=np.float64), axis=0),
+        loss=value / n,
+        bound=steps.bound(now) / n,
+        sent=now.sent,
+        seconds=seconds,
+        accuracy=now.accuracy,
+        disagreement=now.disagreement,
+    )

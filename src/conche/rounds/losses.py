@@ -1,0 +1,127 @@
+"""Losses: what the coordinator needs to know of them, elementwise over samples.
+
+Everything here acts on predictions ``v`` and targets ``y`` of the same shape, (n, n_outputs).
+A task's objective is the *sum* over its samples; the means that users see are taken in `metrics`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import expit
+
+from ..common.arrays import Array, column_dots, ratio
+from ..common.checks import one_of
+
+
+class Loss(ABC):
+    """A convex loss of predictions.
+
+    ``smoothness`` is tau: the loss has a 1/tau-Lipschitz gradient per sample. ``quadratic`` says
+    whether one step of Newton's method finds its minimum along a line, ``probabilistic`` whether
+    expit(v) is the probability of a label.
+    """
+
+    smoothness: ClassVar[float]
+    quadratic: ClassVar[bool]
+    probabilistic: ClassVar[bool] = False
+
+    @abstractmethod
+    def value(self, v: Array, y: Array) -> Array:
+        """The sum over samples, one number per output."""
+
+    @abstractmethod
+    def descent(self, v: Array, y: Array) -> Array:
+        """Minus the gradient with respect to v: for the squared loss, the residual y - v."""
+
+    @abstractmethod
+    def curvature(self, v: Array, y: Array) -> Array:
+        """The second derivative with respect to v."""
+
+    @abstractmethod
+    def past_curvature(self, v: Array, y: Array) -> Array | None:
+        """What a task leaves behind: its curvature per sample at the predictions v.
+
+        None where it is one. Several outputs share one memory: its curvature is their mean.
+        """
+
+    @abstractmethod
+    def dual(self, a: Array, y: Array) -> Array:
+        """Minus the convex conjugate at -a, summed over samples; minus infinity outside of it."""
+
+    @abstractmethod
+    def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
+        """A good s in [0, most] for dual(s g) - s^2 squares / 2."""
+
+
+class Squared(Loss):
+    """(v - y)^2 / 2, the loss of the paper's equation for the training error; tau = 1."""
+
+    smoothness = 1.0
+    quadratic = True
+
+    def value(self, v: Array, y: Array) -> Array:
+        return np.asarray(0.5 * np.sum((v - y) ** 2, axis=0))
+
+    def descent(self, v: Array, y: Array) -> Array:
+        return np.asarray(y - v)
+
+    def curvature(self, v: Array, y: Array) -> Array:
+        return np.ones_like(v)
+
+    def past_curvature(self, v: Array, y: Array) -> None:
+        return None
+
+    def dual(self, a: Array, y: Array) -> Array:
+        return np.asarray(column_dots(a, y) - 0.5 * column_dots(a, a))
+
+    def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
+        """The best one: the dual is a parabola in s."""
+        return np.clip(ratio(column_dots(g, y), column_dots(g, g) + squares), 0, most)
+
+
+class Logistic(Loss):
+    """ln(1 + exp(-y v)) for labels y in {-1, 1} (Section IV-F); tau = 4."""
+
+    smoothness = 4.0
+    quadratic = False
+    probabilistic = True
+
+    def value(self, v: Array, y: Array) -> Array:
+        return np.asarray(np.sum(np.logaddexp(0, -y * v), axis=0))
+
+    def descent(self, v: Array, y: Array) -> Array:
+        return np.asarray(y * expit(-y * v))
+
+    def curvature(self, v: Array, y: Array) -> Array:
+        p = expit(v)
+        return np.asarray(p * (1 - p))
+
+    def past_curvature(self, v: Array, y: Array) -> Array:
+        return np.asarray(self.curvature(v, y).mean(axis=1))
+
+    def dual(self, a: Array, y: Array) -> Array:
+        """The entropy of y a, which lies between 0 and 1."""
+        h = y * a
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = -h * np.log(h) - (1 - h) * np.log1p(-h)
+        each = np.where((h > 0) & (h < 1), each, np.where((h == 0) | (h == 1), 0.0, -np.inf))
+        return np.asarray(each.sum(axis=0))
+
+    def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
+        """As far as allowed: at the optimum of the task that is the optimum of the dual."""
+        return most
+
+
+LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic()}
+
+
+def get_loss(name: str) -> Loss:
+    """The loss of that name.
+
+    >>> get_loss("logistic").smoothness
+    4.0
+    """
+    return LOSSES[one_of("loss", name, LOSSES)]

@@ -1,0 +1,123 @@
+"""What every engine must do as the local network does; run by the engines' tests, and by each rank
+of an MPI job."""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+
+import conche
+from conche.common.arrays import Array
+from conche.network import Network
+from conche.nodes import NodeState
+
+ray_there = pytest.mark.skipif(
+    importlib.util.find_spec("ray") is None, reason="ray is not installed (conche[ray])"
+)
+
+SOLVERS: tuple[dict[str, Any], ...] = (
+    dict(solver="exact"),
+    dict(solver="damped"),
+    dict(solver=conche.Damped(damping="auto"), scaling="running", fit_intercept=True),
+    dict(solver="memory", steps="cg"),
+    dict(solver=conche.Memory(rank=0), missing="mean", scaling="first"),
+)
+PARTITION = [[0, 3, 5], [1, 2, 4, 6, 7, 8, 9, 10]]
+Model = conche.CoCoARegressor | conche.CoCoAClassifier
+Case = tuple[type[Model], dict[str, Any], list[tuple[Array, Array]]]
+
+
+def cases() -> Iterator[Case]:
+    """Every solver, both losses, 1 and 20 rounds, unequal blocks, three tasks, 2-D targets."""
+    tasks = conche.gaussian_tasks(3, 30, 11, n_shared=6, noise_var=0.1)
+    plain = [(t.X, t.y) for t in tasks]
+    wide = [(t.X, np.column_stack([t.y, -(t.y**2)])) for t in tasks]
+    labels = [(t.X, np.digitize(t.y, [-0.3, 0.3])) for t in tasks]
+    for options in SOLVERS:
+        for rounds in (1, 20):
+            both = options | {"n_rounds": rounds}
+            yield conche.CoCoARegressor, both, plain
+            yield conche.CoCoARegressor, both, wide
+            for loss in ("squared", "logistic"):
+                yield conche.CoCoAClassifier, both | {"loss": loss}, labels
+
+
+def compare(network: Callable[[], Network]) -> list[str]:
+    """What differs from the local network by more than 1e-10, or in the record of a round."""
+    return list(chain.from_iterable(_differences(network(), *case) for case in cases()))
+
+
+def _differences(
+    network: Network, kind: type[Model], options: dict[str, Any], data: list[tuple[Array, Array]]
+) -> Iterator[str]:
+    here = kind(partition=PARTITION, **options)
+    there = kind(partition=PARTITION, network=network, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for X, y in data:
+            here.partial_fit(X, y)
+            there.partial_fit(X, y)
+    name = f"{kind.__name__} {options} {np.shape(data[0][1])}"
+    apart = np.max(np.abs(here.coef_ - there.coef_)) / np.max(np.abs(here.coef_))
+    if not apart <= 1e-10:
+        yield f"{name}: coefficients differ by {apart:.1e}"
+    sent = [[r["bytes"] for r in model.history_] for model in (here, there)]
+    if sent[0] != sent[1]:
+        yield f"{name}: bytes differ"
+    if not same_memory(states(here), states(there)):
+        yield f"{name}: memory differs"
+
+
+def states(model: Model) -> list[NodeState]:
+    """The nodes' states, wherever they are."""
+    return model.network_.fetch(model.state_.nodes)
+
+
+def same_memory(some: list[NodeState], others: list[NodeState]) -> bool:
+    """Whether the nodes' solvers keep the same, to 1e-9."""
+    return all(
+        a.kept.keys() == b.kept.keys()
+        and all(np.allclose(a.kept[k], b.kept[k], rtol=1e-9, atol=1e-9) for k in a.kept)
+        for a, b in zip(some, others, strict=True)
+    )
+
+
+def in_turns(network: Network) -> list[str]:
+    """Two models on one network, task by task in turns, and the network closed in between: each
+    goes on as it does alone."""
+    tasks = conche.gaussian_tasks(4, 30, 11, n_shared=6, noise_var=0.1)
+    options: list[dict[str, Any]] = [
+        dict(solver="memory", steps="cg", n_rounds=3, fit_intercept=True),
+        dict(solver="exact", scaling="first", n_rounds=2),
+    ]
+    alone = [conche.CoCoARegressor(partition=PARTITION, **o) for o in options]
+    shared = [conche.CoCoARegressor(partition=PARTITION, network=network, **o) for o in options]
+    for i, task in enumerate(tasks):
+        for model in (*alone, *shared):
+            model.partial_fit(task.X, task.y)
+        if i == 2:
+            network.close()
+    apart = [np.max(np.abs(a.coef_ - b.coef_)) for a, b in zip(alone, shared, strict=True)]
+    wrong = [f"in turns: coefficients differ by {far:.1e}" for far in apart if not far <= 1e-10]
+    if not all(same_memory(states(a), states(b)) for a, b in zip(alone, shared, strict=True)):
+        wrong.append("in turns: memory differs")
+    return wrong
+
+
+if __name__ == "__main__":  # on every rank of an MPI job
+    import sys
+
+    from mpi4py import MPI
+
+    from conche.network.mpi import MPINetwork
+
+    found = compare(MPINetwork) + in_turns(MPINetwork())
+    if MPI.COMM_WORLD.Get_rank() == 0:
+        print("\n".join(found) or "all the same")
+    sys.exit(1 if found else 0)

@@ -1,0 +1,238 @@
+"""Saved models: they go on to the last bit; what is not a whole one is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
+from sklearn.base import clone
+
+import conche
+from conche.common.arrays import Array
+from conche.network import LocalNetwork
+from conche.nodes.partition import Partition
+from conche.nodes.solvers import Solver, SolverOption
+from conche.nodes.solvers.damped import DampedSolver
+
+MODELS = [
+    conche.CoCoARegressor(n_nodes=3, n_rounds=2),
+    conche.CoCoARegressor(partition=[[1, 0, 5], [2, 4], [3, 6, 7]], solver="damped"),
+    conche.ConcheRegressor(n_nodes=4, fit_intercept=True, solver=conche.Memory(discount=0.9)),
+    conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(rank=3)),
+    conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(rank=0)),
+    conche.CoCoAClassifier(n_nodes=2, loss="logistic"),
+    conche.ConcheClassifier(n_nodes=4, loss="logistic"),
+    conche.CoCoARegressor(n_nodes=2, solver=conche.Exact(local_steps=2), steps="adaptive"),
+    conche.CoCoARegressor(n_nodes=2, solver=conche.Damped(0.5, local_steps=3)),
+    conche.CoCoARegressor(n_nodes=2, solver=conche.Damped("auto"), scaling="running"),
+    conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(damping="auto"), missing="mean"),
+    conche.CoCoARegressor(n_nodes=2, solver=conche.ElasticNet(0.1, 0.7), fit_intercept=True),
+]
+
+
+def stream(model: Any, n_tasks: int, dtype: Any = np.float64) -> Iterator[tuple[Array, Any]]:
+    rng = np.random.default_rng(0)
+    for _ in range(n_tasks):
+        X = rng.standard_normal((12, 8)).astype(dtype)
+        y = rng.standard_normal(12)
+        labels = isinstance(model, conche.CoCoAClassifier)
+        yield X, (np.where(y > 0, "odd", "even") if labels else y)
+
+
+def plain(model: Any) -> dict[str, Any]:
+    """Its parameters; a solver object as its kind, beside what it says itself."""
+    params: dict[str, Any] = model.get_params()
+    return params | {"solver": getattr(type(params["solver"]), "__name__", params["solver"])}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("model", MODELS, ids=str)
+def test_a_reloaded_model_goes_on_to_the_last_bit(model: Any, dtype: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.conche"
+    tasks = list(stream(model, 6, dtype))
+    through = clone(model)
+    for X, y in tasks[:3]:
+        through.partial_fit(X, y)
+    conche.save(through, path)
+    again = conche.load(path)
+    assert type(again) is type(through)
+    assert plain(again) == plain(through)
+    assert again.history_ == through.history_ and again.tasks_ == through.tasks_
+    for X, y in tasks[3:]:
+        through.partial_fit(X, y)
+        again.partial_fit(X, y)
+    assert np.array_equal(again.coef_, through.coef_)
+    assert np.array_equal(again.predict(X), through.predict(X))
+    assert again.coef_.dtype == through.coef_.dtype
+    assert again.n_tasks_seen_ == 6
+
+
+def trained() -> conche.CoCoARegressor:
+    model = conche.CoCoARegressor(n_nodes=2)
+    for X, y in stream(model, 2):
+        model.partial_fit(X, y)
+    return model
+
+
+def test_feature_names_come_back(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(np.eye(4), columns=list("abcd"))
+    model = conche.CoCoARegressor(solver="damped").partial_fit(X, np.ones(4))
+    conche.save(model, tmp_path / "m")
+    again = conche.load(tmp_path / "m")
+    assert list(again.feature_names_in_) == list("abcd")
+    with pytest.raises(ValueError, match="feature names"):
+        again.partial_fit(X[list("abdc")], np.ones(4))
+
+
+@pytest.mark.parametrize("keep", [0, 5, 100, 0.5, 0.99])
+def test_a_truncated_file_is_refused_in_one_line(keep: float, tmp_path: Path) -> None:
+    path = tmp_path / "m.conche"
+    conche.save(trained(), path)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(keep * len(data)) if isinstance(keep, float) else keep])
+    with pytest.raises(conche.ModelFileError, match="m.conche: not a whole model file") as error:
+        conche.load(path)
+    assert "\n" not in str(error.value)
+
+
+def test_foreign_and_newer_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m"
+    path.write_text("PK not a model at all, but long enough to look at")
+    with pytest.raises(conche.ModelFileError, match="not a whole model file"):
+        conche.load(path)
+    save_file({"x": np.ones(3)}, path)
+    with pytest.raises(conche.ModelFileError, match="not a Conche model"):
+        conche.load(path)
+    save_file({"x": np.ones(3)}, path, {"conche": json.dumps({"format": 99})})
+    with pytest.raises(conche.ModelFileError, match="newer Conche"):
+        conche.load(path)
+    save_file({"x": np.ones(3)}, path, {"conche": json.dumps({"format": 2, "class": "object"})})
+    with pytest.raises(conche.ModelFileError, match="unknown class 'object'"):
+        conche.load(path)
+    save_file({"x": np.ones(3)}, path, {"conche": "{"})
+    with pytest.raises(conche.ModelFileError, match="description is damaged"):
+        conche.load(path)
+    with pytest.raises(FileNotFoundError):
+        conche.load(tmp_path / "nowhere")
+
+
+Change = Callable[[dict[str, Array], dict[str, Any]], Any]
+
+
+def rewritten(path: Path, change: Change) -> None:
+    """The file at path, its arrays and description changed."""
+    with safe_open(path, framework="numpy") as file:
+        described = json.loads(file.metadata()["conche"])
+    arrays = load_file(path)
+    described = change(arrays, described) or described
+    save_file(arrays, path, {"conche": json.dumps(described)})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays, d: arrays.__delitem__("node1.weights"),
+        lambda arrays, d: arrays.__delitem__("node0.kept.ridge"),
+        lambda arrays, d: arrays.update({"node1.weights": np.ones((3, 1))}),
+        lambda arrays, d: arrays.update({"history.task": np.ones(1)}),
+        lambda arrays, d: d.update({"class": "object"}),
+        lambda arrays, d: d.update({"columns": []}),
+        lambda arrays, d: d.update({"columns": [[0, 0], [1]]}),
+        lambda arrays, d: d["parameters"].update({"solver": "magic"}),
+        lambda arrays, d: d["parameters"].update({"surprise": 1}),
+        lambda arrays, d: d.update({"format": "one"}),
+        lambda arrays, d: [1],
+    ],
+)
+def test_a_damaged_model_is_refused_with_its_path(change: Change, tmp_path: Path) -> None:
+    path = tmp_path / "m.conche"
+    model = conche.ConcheRegressor(n_nodes=2)
+    for X, y in stream(model, 2):
+        model.partial_fit(X, y)
+    conche.save(model, path)
+    rewritten(path, change)
+    with pytest.raises(conche.ModelFileError, match="m.conche: ") as error:
+        conche.load(path)
+    assert "\n" not in str(error.value)
+
+
+def test_numpy_numbers_and_labels_come_back(tmp_path: Path) -> None:
+    X, y = next(stream(None, 1))
+    labels = (y > 0).astype(np.int32)
+    numbers: dict[str, Any] = dict(damping=np.float32(0.5), rank=np.int32(9))
+    options: dict[str, Any] = dict(n_nodes=np.int64(2), solver=conche.Memory(**numbers))
+    model = conche.ConcheClassifier(**options).fit(X, labels)
+    conche.save(model, tmp_path / "m")
+    again = conche.load(tmp_path / "m")
+    assert type(again) is conche.ConcheClassifier and again.classes_.dtype == np.int32
+    for m in (model, again):
+        m.partial_fit(X, labels)
+    assert np.array_equal(again.coef_, model.coef_)
+
+
+def test_a_model_that_could_not_go_on_is_not_saved(tmp_path: Path) -> None:
+    model = trained().set_params(solver="damped")
+    with pytest.raises(ValueError, match="the solver of a stream cannot change"):
+        conche.save(model, tmp_path / "m")
+    with pytest.raises(FileNotFoundError, match="nowhere: no such folder"):
+        conche.save(trained(), tmp_path / "nowhere" / "m")
+
+
+def test_a_failed_save_leaves_the_old_file_and_no_litter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m"
+    conche.save(trained(), path)
+    before = path.read_bytes()
+
+    def fail(*_: Any) -> None:
+        raise OSError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", fail)
+        with pytest.raises(OSError, match="disk full"):
+            conche.save(trained(), path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("older", [0, 1])
+def test_a_file_from_before_the_first_release_is_refused_in_one_line(
+    older: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.conche"
+    conche.save(trained(), path)
+    rewritten(path, lambda arrays, described: described | {"format": older})
+    with pytest.raises(conche.ModelFileError, match=f"format {older}.*train it again") as error:
+        conche.load(path)
+    assert "\n" not in str(error.value) and str(path) in str(error.value)
+
+
+class Own(SolverOption):
+    """A user's own solver."""
+
+    def solver(self, partition: Partition, seed: int) -> Solver[Any]:
+        return DampedSolver(1.0)
+
+
+def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:
+    with pytest.raises(conche.ParameterError, match="not learnt anything"):
+        conche.save(conche.CoCoARegressor(), tmp_path / "m")
+    nothing: Any = {}
+    with pytest.raises(conche.ParameterError, match="cannot save a dict"):
+        conche.save(nothing, tmp_path / "m")
+    X, y = next(stream(None, 1))
+    model = conche.CoCoARegressor(solver=Own()).fit(X, y)
+    with pytest.raises(conche.ParameterError, match="whose solver is an object"):
+        conche.save(model, tmp_path / "m")
+    model = conche.CoCoARegressor(network=LocalNetwork()).fit(X, y)
+    conche.save(model, tmp_path / "m")  # a network is where it runs, not what it is
+    assert np.array_equal(conche.load(tmp_path / "m").coef_, model.coef_)

@@ -1,0 +1,203 @@
+"""Scaling and filling: node by node, nothing leaks, nothing learnt is lost when a scale changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import conche
+from conche import Memory, Task
+from conche.common.arrays import Array
+from conche.nodes import Scaling
+
+
+def stream(
+    n_tasks: int = 6, n: int = 60, p: int = 8, seed: int = 0, units: Array | None = None
+) -> list[Task]:
+    tasks = conche.gaussian_tasks(n_tasks, n, p, n_shared=p, noise_var=0.05, seed=seed)
+    units = np.ones(p) if units is None else units
+    return [conche.Task(t.X * units + 5 * units, t.y) for t in tasks]
+
+
+def test_standardised_by_hand_is_standardised_by_the_nodes() -> None:
+    tasks = stream(units=10.0 ** np.arange(-3, 5))
+    first = tasks[0].X
+    by_hand = conche.ConcheRegressor(n_nodes=3, fit_intercept=True)
+    by_nodes = conche.ConcheRegressor(n_nodes=3, fit_intercept=True, scaling="first")
+    for task in tasks:
+        by_hand.partial_fit((task.X - first.mean(0)) / first.std(0), task.y)
+        by_nodes.partial_fit(task.X, task.y)
+    X = tasks[-1].X
+    expected = by_hand.predict((X - first.mean(0)) / first.std(0))
+    assert by_nodes.predict(X) == pytest.approx(expected, rel=1e-8)
+    assert X @ by_nodes.coef_ + by_nodes.intercept_ == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["exact", "damped", "memory"])
+def test_units_and_origins_do_not_matter_once_standardised(solver: str) -> None:
+    units = 10.0 ** np.array([-6, 6, 0, 3, -3, 1, 2, -1])
+    fitted = []
+    for scale in (np.ones(8), units):
+        model = conche.CoCoARegressor(
+            n_nodes=2, solver=solver, n_rounds=3, fit_intercept=True, scaling="running"
+        )
+        tasks = stream(units=scale)
+        for task in tasks:
+            model.partial_fit(task.X, task.y)
+        fitted.append(model.predict(tasks[0].X))
+    assert fitted[0] == pytest.approx(fitted[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_a_running_scale_changes_nothing_that_was_learnt(K: int) -> None:
+    """The first task is a thousand times smaller: weights, curvature and sketch take the new unit.
+
+    One node is recursive least squares whatever the units: it ends where it ends unscaled."""
+    options: dict[str, Any] = dict(n_nodes=K, solver=Memory(damping=1e-9), n_rounds=60)
+    scaled = conche.ConcheRegressor(scaling="running", **options)
+    plain = conche.ConcheRegressor(**options)
+    for i, task in enumerate(conche.gaussian_tasks(6, 60, 8, n_shared=8, noise_var=0.0)):
+        X = (task.X - task.X.mean(0)) * (1e-3 if i == 0 else 1 + i)  # so that no centre moves
+        y = X @ task.weights + 0.01 * (i + 1) * np.sin(np.arange(60))
+        scaled.partial_fit(X, y)
+        plain.partial_fit(X, y)
+    tolerance = 1e-5 if K == 1 else 0.01
+    assert np.linalg.norm(scaled.coef_ - plain.coef_) <= tolerance * np.linalg.norm(plain.coef_)
+
+
+def test_numbers_are_those_of_all_samples_together() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((50, 3)) * [1, 10, 100] + [5, 0, -7]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    scaling = Scaling("running", "mean")
+    numbers: Mapping[str, Array] = {}
+    for part in np.array_split(X, 7):
+        block, numbers, _ = scaling.apply(part, numbers)
+        assert np.all(np.isfinite(block))
+    count, mean, deviations = numbers["seen"]
+    assert np.array_equal(count, np.sum(~np.isnan(X), axis=0))
+    assert mean == pytest.approx(np.nanmean(X, axis=0))
+    assert deviations == pytest.approx(np.nanvar(X, axis=0) * count)
+    assert numbers["scale"] == pytest.approx(np.nanstd(X, axis=0))
+
+
+def test_first_waits_until_a_column_has_shown_itself() -> None:
+    scaling = Scaling("first")
+    rng = np.random.default_rng(2)
+    first = np.column_stack([rng.standard_normal(20) * 3, np.full(20, 4.0)])
+    _, numbers, _ = scaling.apply(first, {})
+    assert numbers["scale"][1] == 1.0  # constant so far: harmless
+    later = rng.standard_normal((20, 2)) * 100
+    _, numbers2, _ = scaling.apply(later, numbers)
+    assert numbers2["scale"][0] == numbers["scale"][0]  # fixed
+    assert numbers2["scale"][1] == pytest.approx(np.std(np.r_[first[:, 1], later[:, 1]]))
+    _, numbers3, _ = scaling.apply(later * 9, numbers2)
+    assert np.array_equal(numbers3["scale"], numbers2["scale"])
+
+
+def test_missing_values_are_filled_with_the_mean_and_stay_so_in_a_saved_model(
+    tmp_path: Path,
+) -> None:
+    rng = np.random.default_rng(3)
+    model = conche.ConcheRegressor(n_nodes=2, missing="mean", scaling="first", fit_intercept=True)
+    for task in stream(p=6):
+        X = task.X.copy()
+        X[rng.random(X.shape) < 0.1] = np.nan
+        model.partial_fit(X, task.y)
+    conche.save(model, tmp_path / "m.conche")
+    loaded = conche.load(tmp_path / "m.conche")
+    X[0] = np.nan
+    assert model.state_.coefficients is not None
+    filled = np.where(np.isnan(X), model.state_.coefficients.means, X)
+    assert loaded.predict(X) == pytest.approx(filled @ model.coef_ + model.intercept_)
+    loaded.partial_fit(X, task.y)  # and it goes on as the other does
+    model.partial_fit(X, task.y)
+    assert np.array_equal(loaded.coef_, model.coef_)
+    with pytest.raises(ValueError, match="NaN"):
+        conche.ConcheRegressor().partial_fit(X, task.y)
+
+
+def test_bad_settings_and_sparse_columns_are_refused() -> None:
+    X, y = sparse.random_array((20, 4), density=0.5, rng=0), np.ones(20)
+    settings: list[dict[str, Any]] = [
+        {"scaling": "last"},
+        {"missing": "zero"},
+        {"scaling": "first"},
+    ]
+    for bad in settings:
+        with pytest.raises(ValueError, match="scaling|missing"):
+            conche.ConcheRegressor(**bad).partial_fit(X, y)
+    model = conche.ConcheRegressor().partial_fit(X, y)
+    model.scaling = "first"
+    with pytest.raises(ValueError, match="the scaling of a stream cannot change"):
+        model.partial_fit(X, y)
+
+
+def test_errors_before_and_after_each_task_are_recorded() -> None:
+    tasks = stream()
+    model = conche.ConcheRegressor(n_nodes=2, fit_intercept=True)
+    for i, task in enumerate(tasks):
+        expected = np.mean(task.y**2) if i == 0 else np.mean((model.predict(task.X) - task.y) ** 2)
+        model.partial_fit(task.X, task.y)
+        record = model.tasks_[-1]
+        assert record["task"] == i + 1 and record["samples"] == 60
+        assert record["before"] == pytest.approx(expected)
+        assert record["after"] == pytest.approx(np.mean((model.predict(task.X) - task.y) ** 2))
+        assert record["bytes"] == sum(r["bytes"] for r in model.history_ if r["task"] == i + 1)
+
+
+@pytest.mark.parametrize("solver", ["exact", "damped", "memory"])
+def test_filling_what_is_not_missing_changes_nothing(solver: str) -> None:
+    models = [
+        conche.CoCoARegressor(n_nodes=2, solver=solver, missing=m) for m in ("mean", "refuse")
+    ]
+    for i, task in enumerate(stream()):
+        for model in models:
+            model.partial_fit(task.X * (1 + i), task.y)
+    assert np.array_equal(models[0].coef_, models[1].coef_)
+    assert [t["before"] for t in models[0].tasks_] == [t["before"] for t in models[1].tasks_]
+
+
+@pytest.mark.parametrize("scaling", ["first", "running"])
+@pytest.mark.parametrize("n_nodes", [1, 3])
+def test_means_that_drift_make_nothing_forgotten(scaling: str, n_nodes: int) -> None:
+    """y = Xw + 3 without noise, the columns' means anywhere: every task must stay solved."""
+    rng = np.random.default_rng(4)
+    w = rng.standard_normal(6)
+    tasks = [rng.standard_normal((60, 6)) * (1 + i) + m for i, m in enumerate((0, 2, -1, 5, 10))]
+    model = conche.ConcheRegressor(n_nodes=n_nodes, fit_intercept=True, scaling=scaling)
+    for X in tasks:
+        ahead = model.predict(X) if hasattr(model, "coef_") else np.zeros(60)
+        model.partial_fit(X, X @ w + 3)
+        assert model.tasks_[-1]["before"] == pytest.approx(np.mean((ahead - X @ w - 3) ** 2))
+    assert max(np.mean((model.predict(X) - X @ w - 3) ** 2) for X in tasks) < 0.02
+
+
+@pytest.mark.parametrize("scaling", ["first", "running"])
+def test_a_column_that_was_constant_and_then_is_not(scaling: str) -> None:
+    rng = np.random.default_rng(5)
+    model = conche.ConcheRegressor(fit_intercept=True, scaling=scaling)
+    tasks = []
+    for level, spread in ((7, 0), (1000, 1), (990, 5)):
+        X = rng.standard_normal((50, 3))
+        X[:, 2] = level + spread * X[:, 2]
+        tasks.append((X, X[:, 0] + X[:, 2]))
+        model.partial_fit(*tasks[-1])
+    assert max(np.mean((model.predict(X) - y) ** 2) for X, y in tasks) < 0.5
+    assert model.coef_ == pytest.approx([1, 0, 1], abs=0.05)  # the ridge is four samples of 150
+
+
+def test_sparse_columns_and_float32_after_float64_are_taken() -> None:
+    task = stream(p=6)[0]
+    model = conche.ConcheRegressor(missing="mean").partial_fit(task.X.astype(np.float32), task.y)
+    assert model.predict(sparse.csr_array(task.X.astype(np.float32))).shape == (60,)
+    features = conche.CosineFeatures(9).fit(task.X)
+    model = conche.ConcheRegressor(n_nodes=2)
+    model.partial_fit(features.columns(task.X.astype(np.float32)), task.y)
+    model.partial_fit(features.columns(task.X), task.y)
+    assert model.coef_.dtype == np.float32
