@@ -71,7 +71,7 @@ def evaluate(
         _check_labels(model, task)
         columns.append([_error(model, X, y, c, i) for X, c, i in _estimates(path, raw)])
         if best is not None:
-            beside.append(_error(model, _filled(model, raw), y, *best))
+            beside.append(_error(model, model.state_.filled(raw), y, *best))
     metric = "error rate" if is_classifier(model) else "mean squared error"
     rows = learnt if len(learnt) == len(path["coef"]) else [""] * len(path["coef"])
     return Evaluation(names, rows, np.array(columns).T, metric, beside or None)
@@ -82,11 +82,7 @@ def _path(model: LinearModel, run: Run | None) -> tuple[Mapping[str, Array], lis
     learnt = [] if run is None else list(run.tasks)
     if run is not None and run.path is not None:
         return run.path, learnt
-    state = model.state_
-    now = {"coef": state.coef[None], "intercept": state.intercept[None]}
-    if state.coefficients is not None and state.coefficients.means is not None:
-        now["means"] = state.coefficients.means[None]
-    return now, learnt
+    return model.state_.snapshot(), learnt
 
 
 def _in_order(learnt: list[str], stream: FileStream) -> list[str]:
@@ -99,12 +95,6 @@ def _estimates(path: Mapping[str, Array], raw: Array) -> Iterator[tuple[Array, A
     gaps = np.isnan(raw) if "means" in path else np.zeros(1, dtype=bool)
     for i, (coef, intercept) in enumerate(zip(path["coef"], path["intercept"], strict=True)):
         yield (np.where(gaps, path["means"][i], raw) if gaps.any() else raw), coef, intercept
-
-
-def _filled(model: LinearModel, raw: Array) -> Array:
-    state = model.state_
-    means = None if state.coefficients is None else state.coefficients.means
-    return raw if means is None else np.where(np.isnan(raw), means, raw)
 
 
 def _check_labels(model: LinearModel, task: Task) -> None:
@@ -126,7 +116,7 @@ def _offline(model: LinearModel, stream: FileStream) -> tuple[Array, Array]:
     """Least squares on all training tasks at once, with the model's filling and intercept."""
     tasks = []
     for task in stream:
-        X, y = _filled(model, np.asarray(task.X)), target_of(task, model)
+        X, y = model.state_.filled(np.asarray(task.X)), target_of(task, model)
         if model.state_.classes is not None:
             y = one_against_rest(y, model.state_.classes, float)
         if model.fit_intercept:

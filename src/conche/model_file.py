@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
+from sklearn.base import is_classifier
 
 from . import estimators
 from .common.arrays import Array
@@ -29,8 +30,18 @@ from .estimators.state import RoundRecord, StreamState, TaskRecord
 from .network.base import coefficients, share
 from .nodes import NodeState
 from .nodes.solvers import SOLVERS, SolverOption
+from .rounds import get_loss
 
 FORMAT = 2
+DAMAGE = (  # whatever a file that is not ours leads to
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    MemoryError,
+)
 CLASSES = ("CoCoARegressor", "CoCoAClassifier", "ConcheRegressor", "ConcheClassifier")
 ROUND_FIELDS = tuple(RoundRecord.__annotations__)
 TASK_FIELDS = tuple(TaskRecord.__annotations__)
@@ -88,7 +99,8 @@ def save(
     }
     if network.writes_files():
         contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
-        write_atomically(path, to_bytes(contiguous, {"conche": json.dumps(described)}))
+        header = {"conche": json.dumps(described, default=_number)}
+        write_atomically(path, to_bytes(contiguous, header))
 
 
 def _arrays(state: StreamState, nodes: list[NodeState], timings: bool) -> dict[str, Array]:
@@ -140,12 +152,16 @@ def load_run(
     path: str | os.PathLike[str], network: Any = "local"
 ) -> tuple[LinearModel, Run | None]:
     """The model, and what ``conche train`` wrote beside it, if it did."""
-    described, arrays = _read(Path(path))
     try:
-        model = _restored(described, arrays, network)
-        return model, _restored_run(described, arrays)
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        described, arrays = _read(Path(path))
+        model, state = _restored(described, arrays, network)
+        run = _restored_run(described, arrays)
+    except (ModelFileError, OSError):
+        raise
+    except DAMAGE as error:
         raise ModelFileError(f"{path}: incomplete or damaged model ({one_line(error)})") from error
+    model.go_on(state)
+    return model, run
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
@@ -178,7 +194,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     return described, arrays
 
 
-def _restored(described: dict[str, Any], arrays: dict[str, Array], network: Any) -> LinearModel:
+def _restored(
+    described: dict[str, Any], arrays: dict[str, Array], network: Any
+) -> tuple[LinearModel, StreamState]:
     if described["class"] not in CLASSES:
         raise ValueError(f"unknown class {described['class']!r}")
     missing = set(described["arrays"]) - set(arrays)
@@ -188,7 +206,9 @@ def _restored(described: dict[str, Any], arrays: dict[str, Array], network: Any)
     model: LinearModel = getattr(estimators, described["class"])(**parameters)
     names = described["schema"]["names"]
     schema = Schema(**described["schema"] | {"names": None if names is None else tuple(names)})
-    model.check_parameters()
+    get_loss(model.loss)
+    if schema.dtype not in ("float32", "float64"):
+        raise ValueError(f"unknown precision {schema.dtype!r}")
     setup, settings = model.make_setup(schema.n_features)
     if [columns.tolist() for columns in setup.partition] != described["columns"]:
         raise ValueError("the columns are not those of its partition")
@@ -199,22 +219,21 @@ def _restored(described: dict[str, Any], arrays: dict[str, Array], network: Any)
     shapes = [(count, outputs) for count in setup.partition.weight_counts()]
     nodes = _nodes(shapes, arrays)
     classes = described["classes"]
-    model.go_on(
-        StreamState(
-            settings=settings,
-            setup=setup,
-            schema=schema,
-            nodes=nodes,
-            judge=judge,
-            flat=described["flat"],
-            classes=None if classes is None else np.array(classes, described["classes_dtype"]),
-            agreed=described["agreed"],
-            coefficients=coefficients(setup, [share(setup.scaling, node) for node in nodes]),
-            history=tuple(_records("history", ROUND_FIELDS, arrays)),
-            tasks=tuple(_records("tasks", TASK_FIELDS, arrays)),
-        )
+    if (classes is not None) != is_classifier(model):
+        raise ValueError("classes do not fit the model")
+    return model, StreamState(
+        settings=settings,
+        setup=setup,
+        schema=schema,
+        nodes=nodes,
+        judge=judge,
+        flat=bool(described["flat"]),
+        classes=None if classes is None else np.array(classes, described["classes_dtype"]),
+        agreed=float(described["agreed"]),
+        coefficients=coefficients(setup, [share(setup.scaling, node) for node in nodes]),
+        history=tuple(_records("history", ROUND_FIELDS, arrays)),
+        tasks=tuple(_records("tasks", TASK_FIELDS, arrays)),
     )
-    return model
 
 
 def _nodes(shapes: list[tuple[int, int]], arrays: dict[str, Array]) -> list[NodeState]:

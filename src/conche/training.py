@@ -82,12 +82,11 @@ def resumed(
         raise ParameterError(
             f"{file}: a {type(old).__name__}, but asked for is {type(model).__name__}"
         )
-    was = old.get_params()
-    for key, value in model.get_params().items():
-        if key != "solver" and (key not in was or was[key] != value):
-            raise ParameterError(f"{file}: was begun with {key}={was.get(key)!r}, not {value!r}")
-    if repr(was["solver"]) != repr(model.solver):
-        raise ParameterError(f"{file}: was begun with solver={was['solver']}, not {model.solver}")
+    was = old.get_params(deep=False)
+    for key, value in model.get_params(deep=False).items():
+        same = repr(was[key]) == repr(value) if key == "solver" else was[key] == value
+        if not same:
+            raise ParameterError(f"{file}: was begun with {key}={was[key]!r}, not {value!r}")
     if run is None:
         raise ParameterError(f"{file}: was not written by conche train; it cannot be resumed")
     if run.target != stream.target:
@@ -190,11 +189,7 @@ def _path(model: LinearModel, run: Run) -> Mapping[str, Array] | None:
     """The estimate after every task, for the error matrix; given up where it grows too large."""
     if run.tasks and run.path is None:
         return None
-    state = model.state_
-    now = {"coef": state.coef[None], "intercept": state.intercept[None]}
-    means = None if state.coefficients is None else state.coefficients.means
-    if means is not None:  # what was missing was filled with the means of the time
-        now["means"] = means[None]
+    now = model.state_.snapshot()  # with the means of the time, for what was missing
     if run.path is not None:
         now = {key: np.concatenate([run.path[key], new]) for key, new in now.items()}
     return now if sum(array.nbytes for array in now.values()) <= LARGEST_PATH else None

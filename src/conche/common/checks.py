@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -11,22 +12,25 @@ import numpy as np
 from ..errors import ParameterError
 from .arrays import Array
 
+LARGEST = 2.0**62  # of whole numbers: what no machine counts to
 
-def whole(name: str, value: Any, least: int = 1, most: float = np.inf) -> int:
+
+def whole(name: str, value: Any, least: int = 1, most: float = LARGEST) -> int:
     """A whole number of at least ``least`` and at most ``most``."""
     return int(_checked(name, value, Integral, least, most))
 
 
-def real(name: str, value: Any, least: float = 0.0, most: float = np.finfo(float).max) -> float:
+def real(name: str, value: Any, least: float = 0.0, most: float = sys.float_info.max) -> float:
     """A finite number of at least ``least`` and at most ``most``."""
     return float(_checked(name, value, Real, least, most))
 
 
 def _checked(name: str, value: Any, kind: Any, least: float, most: float) -> Any:
     is_bool = isinstance(value, bool | np.bool_)
-    if is_bool or not isinstance(value, kind) or not least <= value <= most:
+    plain = value.item() if isinstance(value, np.generic) else value  # compared without overflow
+    if is_bool or not isinstance(value, kind) or not least <= plain <= most:
         what = "a whole number" if kind is Integral else "a number"
-        upto = f" and at most {most:g}" if most < np.finfo(float).max else ""
+        upto = f" and at most {most:g}" if most < LARGEST else ""
         raise ParameterError(f"{name}={value!r} must be {what} of at least {least:g}{upto}")
     return value
 

@@ -18,8 +18,10 @@ from ..common.checks import flag, one_of, real, whole
 from ..errors import NearSquareWarning, ParameterError
 from ..network import Network
 from ..nodes import Partition, Scaling, Setup
+from ..nodes.scaling import MISSING, SCALINGS
 from ..nodes.solvers import SolverOption, option
 from ..rounds import STEPS, Loss
+from ..rounds.losses import LOSSES
 from .connection import Connection, connect
 from .inputs import Inputs, check_features
 from .judge import Judge
@@ -125,12 +127,12 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     @property
     def history_(self) -> list[RoundRecord]:
         """One record per round."""
-        return list(self.state_.history)
+        return [record.copy() for record in self.state_.history]
 
     @property
     def tasks_(self) -> list[TaskRecord]:
         """One record per task."""
-        return list(self.state_.tasks)
+        return [record.copy() for record in self.state_.tasks]
 
     @property
     def damping_(self) -> float:
@@ -166,7 +168,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     def _connect(self, reset: bool) -> Connection:
         """The live network: the same one as long as the parameter is."""
         known = self._held.connection if hasattr(self, "_held") else None
-        if known is not None and (known.asked is self.network or known.asked == self.network):
+        same = isinstance(self.network, str) and known is not None and known.asked == self.network
+        if known is not None and (same or known.asked is self.network):
             return known
         new = connect(self.network)
         if known is not None and not reset:
@@ -178,7 +181,6 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 
     def _learn(self, inputs: Inputs, targets: Targets, reset: bool) -> None:
         """Learn one task; nothing changes if it fails, or is interrupted."""
-        self.check_parameters()
         connection = self._connect(reset)
         network = connection.network
         lesson = Lesson(
@@ -244,6 +246,11 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 
     def check_parameters(self) -> None:
         """Refuse parameters that cannot be, one line each."""
+        if self.n_nodes is not None:
+            whole("n_nodes", self.n_nodes)
+        one_of("loss", self.loss, LOSSES)
+        one_of("scaling", self.scaling, SCALINGS)
+        one_of("missing", self.missing, MISSING)
         whole("n_rounds", self.n_rounds)
         whole("seed", self.seed, least=0)
         flag("fit_intercept", self.fit_intercept)
@@ -253,9 +260,9 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
 
     def check_stream(self) -> None:
         """Refuse parameters that have changed since the stream was begun, and must not."""
-        state = self.state_
-        now = self._settings(state.setup.partition)
-        for name, old, new in zip(Settings._fields, state.settings, now, strict=True):
+        self.check_parameters()
+        now = self._settings(self.state_.setup.partition)
+        for name, old, new in zip(Settings._fields, self.state_.settings, now, strict=True):
             if old != new:
                 raise ParameterError(
                     f"the {name} of a stream cannot change from {old} to {new}; fit starts over"
@@ -282,11 +289,10 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
     def _decide(self, X: Any) -> Array:
         """Scores, n_samples x n_outputs."""
         state = self.state_
-        gaps = self.missing == "mean"
+        gaps = state.setup.scaling.missing == "mean"
         X = check_features(type(self).__name__, X, state.schema, gaps)
-        means = state.coefficients.means if state.coefficients is not None else None
-        if means is not None and not sparse.issparse(X) and np.isnan(X).any():
-            X = np.where(np.isnan(X), means, X)
+        if gaps and not sparse.issparse(X) and np.isnan(X).any():
+            X = state.filled(X)
         return np.asarray(X @ state.coef.T + state.intercept)
 
     def __sklearn_tags__(self) -> Any:
@@ -318,4 +324,9 @@ def with_defaults(**defaults: Any) -> Callable[[type[M]], type[M]]:
 
 def _frozen(partition: Any) -> tuple[Any, ...]:
     """Sizes or lists of columns, as values that can be compared."""
-    return tuple(tuple(np.asarray(b).tolist()) if np.ndim(b) else int(b) for b in partition)
+    try:
+        return tuple(tuple(np.asarray(b).tolist()) if np.ndim(b) else int(b) for b in partition)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"partition={partition!r} must list block sizes, or columns per block"
+        ) from None

@@ -104,6 +104,7 @@ seed :
         return self._fit(X, y, classes, reset=not hasattr(self, "state_"))
 
     def _fit(self, X: Any, y: Any, classes: Any, reset: bool) -> Self:
+        self.check_parameters()
         self._connect(reset)
         loss = get_loss(self.loss)
         schema = None if reset else self.state_.schema
@@ -119,10 +120,9 @@ seed :
             check_classification_targets(y)
         except ValueError as error:
             raise DataError(str(error)) from None
-        known = (
-            unique_labels(y if classes is None else np.asarray(classes)) if reset else self.classes_
-        )
-        if not reset and classes is not None and not np.array_equal(unique_labels(classes), known):
+        given = None if classes is None else _checked_labels(classes)
+        known = self.classes_ if not reset else unique_labels(y) if given is None else given
+        if not reset and given is not None and not np.array_equal(given, known):
             raise ParameterError(f"classes={classes!r} are not those of the first task")
         if len(known) < 2:
             raise DataError(
@@ -161,6 +161,17 @@ seed :
 @with_defaults(solver="memory", steps="cg", n_rounds=10)
 class ConcheClassifier(CoCoAClassifier):
     """`CoCoAClassifier` with the defaults we recommend, as in `ConcheRegressor`."""
+
+
+def _checked_labels(classes: Any) -> Array:
+    """The labels that a user lists, each once, in order."""
+    try:
+        known = np.asarray(unique_labels(np.asarray(classes)))
+    except (TypeError, ValueError):
+        known = np.empty(0)
+    if not len(known):
+        raise ParameterError(f"classes={classes!r} must list labels, all numbers or all texts")
+    return known
 
 
 def one_against_rest(y: Array, classes: Array, dtype: Any) -> Array:

@@ -84,7 +84,7 @@ def _validated(stand_in: Any, X: Any, gaps: bool, **checks: Any) -> Any:
         return validate_data(
             stand_in, X, accept_sparse=["csr", "csc"], ensure_all_finite=finite, **checks
         )
-    except ValueError as error:
+    except ValueError as error:  # a TypeError is what scikit-learn asks for, and stays one
         text = one_line(error)
         if text.startswith("Input X contains"):
             text = f"{str(error).splitlines()[0]} {_first_bad(X)}".strip()

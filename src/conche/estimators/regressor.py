@@ -88,11 +88,14 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ig
         return self._fit(X, y, reset=not hasattr(self, "state_"))
 
     def _fit(self, X: Any, y: Any, reset: bool) -> Self:
+        self.check_parameters()
         self._connect(reset)
         schema = None if reset else self.state_.schema
         gaps = self.missing == "mean"
         name = type(self).__name__
         inputs = check_task(name, X, y, schema, gaps, multi_output=True, y_numeric=True)
+        if inputs.y.dtype.kind not in "biuf":
+            raise DataError("the target is text: these are labels, classify them")
         flat = inputs.y.ndim == 1
         Y = inputs.y[:, None] if flat else inputs.y
         if not reset and (Y.shape[1] != self.state_.judge.n_outputs or flat != self.state_.flat):

@@ -89,7 +89,7 @@ class StreamState:
         """n_outputs x n_features, for columns as they come."""
         assert self.coefficients is not None
         weights = self.coefficients.weights[:, self.judge.outputs]
-        return np.ascontiguousarray(weights[: self.schema.n_features].T)
+        return _read_only(np.array(weights[: self.schema.n_features].T, order="C"))
 
     @cached_property
     def intercept(self) -> Array:
@@ -99,7 +99,25 @@ class StreamState:
         own = np.zeros(self.judge.n_outputs, weights.dtype)
         if self.setup.partition.intercept:
             own = weights[self.schema.n_features]
-        return own + self.coefficients.offset[self.judge.outputs].astype(weights.dtype)
+        offset = self.coefficients.offset[self.judge.outputs]
+        return _read_only(own + offset.astype(weights.dtype))
+
+    def filled(self, X: Array) -> Array:
+        """A dense X with what is missing filled in as it was in training."""
+        means = None if self.coefficients is None else self.coefficients.means
+        return X if means is None else np.where(np.isnan(X), means, X)
+
+    def snapshot(self) -> dict[str, Array]:
+        """The estimate as it is now, by name, with a first axis for the tasks."""
+        now = {"coef": self.coef[None], "intercept": self.intercept[None]}
+        if self.coefficients is not None and self.coefficients.means is not None:
+            now["means"] = self.coefficients.means[None]
+        return now
+
+
+def _read_only(array: Array) -> Array:
+    array.setflags(write=False)  # copies of a model share it
+    return array
 
 
 class Lesson(NamedTuple):

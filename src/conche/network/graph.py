@@ -20,7 +20,7 @@ from ..common.arrays import Array
 from ..common.checks import one_of, whole
 from ..errors import ParameterError
 from ..nodes import Opening, Proposal, Setup
-from .base import Placed, total_opening
+from .base import Coefficients, Placed, total_opening
 from .local import InProcess
 
 KINDS = ("complete", "ring", "grid", "regular")
@@ -77,8 +77,8 @@ class Graph(InProcess):
         return "gossip"
 
     def topology(self) -> str:
-        """All that decides who hears whom."""
-        return repr(self)
+        """All that decides who hears whom; of a given graph, its edges."""
+        return repr(self) if isinstance(self.kind, str) else f"{self!r} {list(self.kind.edges)}"
 
     def start(self, setup: Setup) -> None:
         K = len(setup.partition)
@@ -93,6 +93,11 @@ class Graph(InProcess):
         self._flows = {}
         self._rng = np.random.default_rng([self.seed, 1])
         return total_opening(openings)
+
+    def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
+        ended = super().end(curvature)
+        self._own, self._flows = [], {}  # the task's data may go
+        return ended
 
     def abandon(self) -> None:
         super().abandon()

@@ -58,7 +58,9 @@ class Partition:
         """From a number of nodes, from sizes ``[5, 12, 9]``, or from lists of column indices."""
         if isinstance(partition, Partition):
             partition = list(partition)
-        elif partition is not None and not hasattr(partition, "__len__"):
+        elif partition is not None and not (
+            hasattr(partition, "__len__") and getattr(partition, "ndim", 1) > 0
+        ):
             raise ParameterError(
                 f"partition={partition!r} must list block sizes, or columns per block"
             )

@@ -86,7 +86,8 @@ def learn(
 
 
 def _check_finite(now: Standing[Any], task: int, i: int) -> None:
-    if not (np.isfinite(np.sum(now.point.v)) and np.isfinite(np.sum(now.point.value))):
+    squares = np.square(now.point.g, dtype=np.float64).sum()
+    if not (np.isfinite(np.sum(now.point.v)) and np.isfinite(squares)):
         raise DivergenceError(
             f"task {task + 1}: the estimate overflowed in round {i + 1}; scale features and "
             f"targets to about one; solver='damped' and 'memory' are steadier than 'exact'"

@@ -73,7 +73,7 @@ class Damped(SolverOption):
 
     def solver(self, partition: Partition, seed: int) -> Solver[Any]:
         """The brake as given, or all strengths of it."""
-        if self.damping == "auto":
+        if _is_auto(self.damping):
             return Strengths(_inexact(DampedSolver(), self.local_steps))
         return _inexact(DampedSolver(_damping(self.damping)), self.local_steps)
 
@@ -104,12 +104,12 @@ class Memory(SolverOption):
 
     def solver(self, partition: Partition, seed: int) -> Solver[Any]:
         """Curvature with the ridge as given, or all strengths of it."""
-        rank = self.rank
+        rank = None if self.rank is None else whole("rank", self.rank, least=0, most=1e9)
         if rank is None:
             rank = default_rank(partition.n_features, len(partition))
-        auto = self.damping == "auto"
+        auto = _is_auto(self.damping)
         base = MemorySolver(
-            whole("rank", rank, least=0),
+            rank,
             None if auto else _damping(self.damping),
             real("discount", self.discount, most=1.0),
             seed,
@@ -163,6 +163,10 @@ def option(solver: Any, **parameters: Any) -> SolverOption:
 
 def _inexact(base: ExactSolver | DampedSolver, local_steps: Any) -> Solver[Any]:
     return base if local_steps is None else InexactSolver(base, whole("local_steps", local_steps))
+
+
+def _is_auto(damping: Any) -> bool:
+    return isinstance(damping, str) and damping == "auto"
 
 
 def _damping(value: Any) -> float | None:

@@ -28,12 +28,15 @@ def robust_cholesky(M: Array) -> Cholesky:
 
     The factor only preconditions, so the jitter changes the path and not the solution.
     """
-    if not np.all(np.isfinite(M)):
-        raise DataError("the features are too large: their squares overflow; scale them")
+    too_large = DataError("the features are too large: their squares overflow; scale them")
+    if not np.isfinite(np.abs(M).sum(axis=0).max(initial=0.0)):
+        raise too_large
     limit = len(M) * float(np.finfo(M.dtype).eps)
     jitter = limit * float(np.max(np.diag(M), initial=0.0)) or 1.0
     factor = Cholesky.of(M, worst=limit)
     while factor is None:
+        if not np.isfinite(jitter):
+            raise too_large
         factor = Cholesky.of(M, jitter, worst=0.0)
         jitter *= 10
     return factor
