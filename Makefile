@@ -27,8 +27,7 @@ demo: $(VENV)/.core
 	$(BIN)/conche demo --out demo
 
 test: $(VENV)/.dev
-	$(BIN)/coverage run -m pytest
-	$(BIN)/coverage report
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --cov --cov-report term:skip-covered
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

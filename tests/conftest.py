@@ -21,3 +21,13 @@ def network() -> Iterator[RayNetwork]:
     yield network
     network.close()
     ray.shutdown()
+
+
+ENGINES = ("test_engines.py", "test_faults.py", "test_interrupts.py", "test_elastic_net.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of two processes, each takes whole files; those that start Ray share one, and its Ray."""
+    for item in items:
+        group = "engines" if item.path.name in ENGINES else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))

@@ -14,7 +14,7 @@ from ..common.arrays import Array
 from ..network import Coefficients, Network, Placed
 from ..nodes import Setup
 from ..nodes.solvers import Context
-from ..rounds import Job, Loss, Outcome, Round, choose_steps, learn
+from ..rounds import Job, Loss, Round, choose_steps, learn
 from .inputs import Schema
 from .judge import Judge
 
@@ -168,16 +168,6 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         bytes=sum(r.sent for r in done.rounds),
         seconds=time.perf_counter() - clock,
     )
-    return _advanced(state, done, judge, rounds, record)
-
-
-def _advanced(
-    state: StreamState,
-    done: Outcome,
-    judge: Judge,
-    rounds: list[RoundRecord],
-    record: TaskRecord,
-) -> StreamState:
     return replace(
         state,
         nodes=done.placed,

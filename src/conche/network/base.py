@@ -19,27 +19,20 @@ Placed = Sequence[Any]  # what stands for the nodes' states here: the states, or
 
 
 class Coefficients(NamedTuple):
-    """All nodes' weights, for columns as they come, in their order; the intercept's row is last."""
+    """Weights for columns as they come, in their order; the intercept's row, if any, is last."""
 
     weights: Array  # n_features (+ 1) x n_outputs
     offset: Array  # n_outputs: what centring adds to the intercept
     means: Array | None  # of the columns, where missing values are filled with them
 
 
-class Share(NamedTuple):
-    """One node's part of the coefficients."""
-
-    weights: Array
-    offset: Array
-    means: Array | None
+def share(scaling: Scaling, state: NodeState) -> Coefficients:
+    """What one node's state amounts to, outside: the coefficients of its own columns."""
+    weights, offset = scaling.outward(state.weights, state.numbers)
+    return Coefficients(weights, offset, scaling.means(state.numbers))
 
 
-def share(scaling: Scaling, state: NodeState) -> Share:
-    """What one node's state amounts to, outside."""
-    return Share(*scaling.outward(state.weights, state.numbers), scaling.means(state.numbers))
-
-
-def coefficients(setup: Setup, shares: Sequence[Share]) -> Coefficients:
+def coefficients(setup: Setup, shares: Sequence[Coefficients]) -> Coefficients:
     """All nodes' shares, put together in the order of the columns."""
     partition = setup.partition
     weights = partition.join([part.weights for part in shares], partition.intercept)

@@ -25,7 +25,7 @@ from ..common.extras import need
 from ..errors import NetworkError, NodeError, ParameterError
 from ..nodes import Node, NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
-from .base import EXPECTED, CentralNetwork, Coefficients, Placed, Share, coefficients, share
+from .base import EXPECTED, CentralNetwork, Coefficients, Placed, coefficients, share
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class MPINetwork(CentralNetwork):
         if own.means is not None:
             means = list(self._gather(np.ascontiguousarray(own.means)))
         shares = [
-            Share(part.reshape(-1, outputs), offset, mean)
+            Coefficients(part.reshape(-1, outputs), offset, mean)
             for part, offset, mean in zip(weights, offsets, means, strict=True)
         ]
         return coefficients(setup, shares), (state,)

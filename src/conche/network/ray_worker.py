@@ -12,7 +12,7 @@ from ..common.arrays import Array
 from ..nodes import NodeState, Opening, Position, Proposal, Setup
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
-from .base import Share, share
+from .base import Coefficients, share
 
 Step = tuple[Array | None, Array | None]
 
@@ -64,7 +64,7 @@ class Worker:
         """Where the node stands in the task's rounds."""
         return self.node.position()
 
-    def end(self, before: Step | None, curvature: Array | None) -> tuple[Share, NodeState]:
+    def end(self, before: Step | None, curvature: Array | None) -> tuple[Coefficients, NodeState]:
         """What the driver needs, and the state, which stays where it is until someone asks."""
         if before is not None:
             self.node.accept(*before)

@@ -44,7 +44,7 @@ class Asked(NamedTuple):
 
 @singledispatch
 def lower_bound(scalars: Scalars, at: Asked) -> Array:
-    """Of the task's optimum, per output; minus infinity where the nodes' words give none."""
+    """Of the task's optimum, per output; minus infinity where the scalars give no bound."""
     return np.full(at.g.shape[1], -np.inf)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -128,3 +128,17 @@ class Solver(ABC, Generic[S]):
     def rescaled(self, kept: Kept, ratio: Array) -> Kept:
         """What was kept, for columns that have been divided by ``ratio``."""
         return kept
+
+
+class Wrapper(Solver[S]):
+    """A solver built on another one, ``base``, whose reports and agreements are its own."""
+
+    base: Solver[Any]
+
+    def report(self, block: Block, kept: Kept) -> Array:
+        """The base's."""
+        return self.base.report(block, kept)
+
+    def agree(self, report: Array, context: Context) -> Context:
+        """The base's."""
+        return self.base.agree(report, context)

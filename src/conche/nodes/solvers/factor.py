@@ -53,10 +53,10 @@ def factorise(
             G = gram(block, wide=p > n)
             factor = Cholesky.of(G, ridge)
         if factor is not None:
-            said = Projection() if alone else Scalars()
+            scalars = Projection() if alone else Scalars()
             if p > n:
-                return Wide(block, G, factor, scale, said)
-            return Tall(block, factor, scale, said)
+                return Wide(block, G, factor, scale, scalars)
+            return Tall(block, factor, scale, scalars)
     if is_sparse:
         return Iterative(block, ridge, scale, alone)
     return Spectral(block, ridge, scale, alone)

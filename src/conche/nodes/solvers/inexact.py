@@ -13,25 +13,17 @@ import numpy as np
 from ...common.arrays import Array, Block, by_columns, column_dots, ratio
 from ..scalars import InexactScalars
 from ..scaling import Kept
-from .base import Context, Solution, Solver, Subproblem
+from .base import Context, Solution, Subproblem, Wrapper
 from .damped import DampedSolver
 from .exact import ExactSolver
 
 
 @dataclass(frozen=True)
-class InexactSolver(Solver["LocalSteps"]):
+class InexactSolver(Wrapper["LocalSteps"]):
     """``base`` with its local solution replaced by ``steps`` steps towards it, from zero."""
 
     base: ExactSolver | DampedSolver
     steps: int
-
-    def report(self, block: Block, kept: Kept) -> Array:
-        """The base's."""
-        return self.base.report(block, kept)
-
-    def agree(self, report: Array, context: Context) -> Context:
-        """The base's."""
-        return self.base.agree(report, context)
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> LocalSteps:
         """Nothing is factorised: the block is all that it takes."""

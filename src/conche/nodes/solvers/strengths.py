@@ -13,13 +13,13 @@ import numpy as np
 
 from ...common.arrays import Array, Block
 from ..scaling import Kept
-from .base import Context, Solution, Solver, Subproblem
+from .base import Context, Solution, Solver, Subproblem, Wrapper
 
 STRENGTHS = (1.0, 0.01, 0.1, 10.0, 100.0)  # of the default damping, which ties go to
 
 
 @dataclass(frozen=True)
-class Strengths(Solver["SideBySide"]):
+class Strengths(Wrapper["SideBySide"]):
     """``base`` with every strength of its damping at once. Nothing is kept beyond the weights."""
 
     base: Solver[Any]
@@ -28,14 +28,6 @@ class Strengths(Solver["SideBySide"]):
     def strengths(self) -> tuple[float, ...]:
         """All of them."""
         return self.each
-
-    def report(self, block: Block, kept: Kept) -> Array:
-        """The base's."""
-        return self.base.report(block, kept)
-
-    def agree(self, report: Array, context: Context) -> Context:
-        """The base's."""
-        return self.base.agree(report, context)
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> SideBySide:
         """One subproblem for each strength."""
