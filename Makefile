@@ -27,7 +27,7 @@ demo: $(VENV)/.core
 	$(BIN)/conche demo --out demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --cov --cov-report term:skip-covered
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --cov --cov-report term:skip-covered
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
