@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Self, TypeVar
@@ -46,7 +47,7 @@ class Held(NamedTuple):
     state: StreamState
 
 
-class LinearModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn ships no types
     """A linear model that lives on several nodes and learns one task after another."""
 
     loss: str = "squared"
@@ -282,9 +283,9 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no
                 stacklevel=5,
             )
 
+    @abstractmethod
     def _error(self, predictions: Array, Y: Array) -> float:
-        """How far predictions are from targets."""
-        raise NotImplementedError
+        """How far predictions are from targets: mean square, or error rate."""
 
     def _decide(self, X: Any) -> Array:
         """Scores, n_samples x n_outputs."""
