@@ -24,7 +24,7 @@ from conche.paper.figures.statements import PRINTED, STATEMENTS
 from conche.paper.figures.sweep import sweep
 from conche.paper.figures.work import Row
 
-from .helpers.commands import CONCHE, run, run_here
+from .helpers.commands import CONCHE, run_here
 
 SPEC = """
 title = "small"
@@ -156,7 +156,7 @@ def test_every_quick_figure_passes_its_checks(
 ) -> None:
     """What a newcomer runs; about half a minute on two cores."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # nobody's MNIST
-    done = run("reproduce", "all", "--check", "--out", tmp_path)
+    done = run_here("reproduce", "all", "--check", "--out", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "11 checked: all passed" in done.stdout
     assert "embedded 8 x 8 digits" in done.stdout
@@ -176,7 +176,7 @@ def test_checks_can_fail(small: Path, tmp_path: Path) -> None:
 def test_a_failed_check_is_exit_status_1(tmp_path: Path) -> None:
     """A table whose numbers are wrong, and whose manifest vouches for them."""
     command = ("reproduce", "fig5", "--check", "--out", tmp_path)
-    assert run(*command).returncode == 0
+    assert run_here(*command).returncode == 0
     folder = tmp_path / "fig5"
     rows = table(folder)
     for row in rows:
@@ -188,7 +188,7 @@ def test_a_failed_check_is_exit_status_1(tmp_path: Path) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     digest = hashlib.sha256((folder / "table.csv").read_bytes()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps(manifest | {"table_sha256": digest}))
-    done = run(*command)
+    done = run_here(*command)
     assert done.returncode == 1
     assert "fig5: FAIL" in done.stdout and "FAILED: fig5" in done.stdout
 

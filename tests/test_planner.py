@@ -22,7 +22,7 @@ from conche.paper.theory import Similarity, estimate
 from conche.paper.theory.estimation import OneTask, estimate_task
 from conche.tasks import read_stream
 
-from .helpers.commands import run, run_here
+from .helpers.commands import run_here
 from .helpers.files import write_stream
 
 NUMBERS: dict[str, Any] = dict(
@@ -357,11 +357,11 @@ def test_damaged_binary_files_are_named(tmp_path: Path) -> None:
 def test_plan_on_the_command_line(tmp_path: Path) -> None:
     options = "--features 1024 --samples 2048 --tasks 16 --shared 768 --noise 0.01"
     numbers = options.split()
-    done = run("plan", *numbers, "--plot", str(tmp_path / "plan.png"))
+    done = run_here("plan", *numbers, "--plot", str(tmp_path / "plan.png"))
     assert done.returncode == 0, done.stderr
     assert "Use 8 nodes" in done.stdout
     assert (tmp_path / "plan.png").read_bytes().startswith(b"\x89PNG")
-    done = run("plan", *numbers, "--json", "--nodes-max", "64")
+    done = run_here("plan", *numbers, "--json", "--nodes-max", "64")
     answer = json.loads(done.stdout)
     assert answer["n_nodes"] == 8
     assert answer["error"] == pytest.approx(0.270, abs=5e-4)
@@ -372,7 +372,7 @@ def test_plan_on_the_command_line(tmp_path: Path) -> None:
 
 def test_plan_from_files_on_the_command_line(tmp_path: Path) -> None:
     write_stream(tmp_path / "s", conche.gaussian_tasks(8, 64, 32, n_shared=24), "parquet")
-    done = run("plan", "--data", str(tmp_path / "s"), "--json")
+    done = run_here("plan", "--data", str(tmp_path / "s"), "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["n_nodes"] in (2, 4, 8)
 
