@@ -6,11 +6,13 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+from scipy import linalg, sparse
 from sklearn.linear_model import Ridge, SGDRegressor
 
 import conche
@@ -74,10 +76,54 @@ def one_task() -> Iterator[Row]:
     )
     sgd = best(lambda: SGDRegressor().partial_fit(X, y))
     yield Row(f"exact, {size}", "SGDRegressor.partial_fit", ours, sgd, "")
-    ten = best(lambda: fit(X, y, 4, n_rounds=10))
-    memory = conche.ConcheRegressor(n_nodes=4).partial_fit(X, y)
-    later = best(lambda: memory.partial_fit(X, y))
-    yield Row("Conche (memory, cg), 10 rounds, same size", "exact, 10 rounds", later, ten, "<= 4")
+
+
+def by_hand(X: Array) -> Array:
+    """The least that recursive least squares needs: the Gram matrix, and its Cholesky factor."""
+    G = X.T @ X
+    G.flat[:: len(G) + 1] += 1.0
+    return np.asarray(linalg.cholesky(G, lower=True, overwrite_a=True, check_finite=False))
+
+
+def remembering() -> Iterator[Row]:
+    """A further task of the Conche method, against the Gram matrix and its factor by hand."""
+    cases: list[tuple[int, int, int, int | None, str]] = [
+        (2048, 1024, 4, None, "<= 2.5"),
+        (2048, 1024, 4, 600, "<= 6"),
+        (20_000, 500, 1, None, "<= 1.5"),
+        (20_000, 500, 8, None, "<= 2.5"),
+    ]
+    for n, p, K, rank, limit in cases:
+        X, y = data(n, p)
+        model = conche.ConcheRegressor(n_nodes=K, solver=conche.Memory(rank=rank))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.partial_fit(X, y).partial_fit(X, y)
+            ours = best(partial(model.partial_fit, X, y))
+        floor = best(partial(by_hand, X))
+        how = "" if rank is None else f", rank {rank}"
+        name = f"Conche, n={n}, p={p}, K={K}{how}, a task"
+        yield Row(name, "X.T @ X and its Cholesky factor", ours, floor, limit)
+
+
+def five_hundred_tasks() -> Iterator[Row]:
+    """The last hundred tasks of 500 against the second hundred."""
+    rng = np.random.default_rng(0)
+    model = conche.ConcheRegressor(n_nodes=4)
+    seconds = []
+    for _ in range(500):
+        X = rng.standard_normal((200, 200))
+        clock = time.perf_counter()
+        model.partial_fit(X, X[:, 0])
+        seconds.append(time.perf_counter() - clock)
+    early, late = (float(np.median(part)) for part in (seconds[100:200], seconds[400:]))
+    yield Row(
+        "Conche, 500 tasks of 200 x 200: one of the last",
+        "of the second hundred",
+        late,
+        early,
+        "<= 1.2",
+    )
 
 
 def tall() -> Iterator[Row]:
@@ -129,7 +175,7 @@ def peak_of(code: str) -> float:
         """
         import re, warnings
         import numpy as np
-        from scipy import sparse
+        from scipy import linalg, sparse
         from benchmarks.core import fit
         warnings.simplefilter("ignore")
         rng = np.random.default_rng(0)
@@ -179,5 +225,6 @@ def theory_rows() -> Iterator[Row]:
 
 
 def rows() -> Iterator[Row]:
-    for part in (one_task, tall, wide, peak_memory, sparse_task, theory_rows):
+    every = (one_task, remembering, five_hundred_tasks, tall, wide, peak_memory, sparse_task)
+    for part in (*every, theory_rows):
         yield from part()

@@ -8,11 +8,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import conche
 from conche.network import CentralNetwork
 from conche.network.ray import RayNetwork
 from conche.nodes import Partition, Setup
@@ -22,7 +24,7 @@ from conche.rounds.objective import Objective
 from conche.rounds.steps import Problem
 from conche.rounds.steps.safe import Safe
 
-from .core import Row
+from .core import Row, best
 
 N, COLUMNS, K, ROUNDS = 100_000, 4, 2, 200
 
@@ -36,7 +38,7 @@ def rounds(
     partition = Partition.make(columns, partition=[columns // K] * K)
     setup = Setup(option("exact").solver(partition, 0), partition)
     network.start(setup)
-    v = network.begin(X, network.place(setup.fresh(1, X.dtype))).predictions
+    v = network.begin(X, network.place(setup.fresh(1, X.dtype.name))).predictions
     network.factorise(Context(0, K, n, 1.0))
     problem, steps = Problem(Objective(get_loss("squared"), y), K, intercept=False), Safe()
     now = steps.init(problem, v, network)
@@ -92,6 +94,27 @@ class Echo:
         return g
 
 
+def a_task_on_ray() -> Iterator[Row]:
+    """Memory up to the rank takes two exchanges a task, where it took ten rounds of vectors."""
+    if importlib.util.find_spec("ray") is None:
+        return
+    import ray
+
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((10_000, 40)), rng.standard_normal(10_000)
+    blocks = conche.Memory(rank=0, damping=1.0)
+    ten = conche.ConcheRegressor(4, network="ray", solver=blocks, n_rounds=10, tol=None)
+    times = []
+    for model in (conche.ConcheRegressor(4, network="ray"), ten):
+        model.partial_fit(X, y)
+        times.append(best(partial(model.partial_fit, X, y), 10))
+    ours, floor = times
+    ray.shutdown()
+    yield Row(
+        "Ray: a task of memory, n=10,000, p=40, K=4", "ten rounds of blocks", ours, floor, "< 1"
+    )
+
+
 def on_mpi() -> Iterator[Row]:
     mpiexec = Path(sys.executable).with_name("mpiexec")
     if importlib.util.find_spec("mpi4py") is None or not mpiexec.exists():
@@ -124,6 +147,7 @@ def as_a_rank() -> None:
 
 def rows() -> Iterator[Row]:
     yield from on_ray()
+    yield from a_task_on_ray()
     yield from on_mpi()
 
 

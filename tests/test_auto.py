@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from conche.common.arrays import Array
 from conche.nodes import Partition
 from conche.nodes.solvers import Solver, SolverOption
 from conche.nodes.solvers.damped import DampedSolver
-from conche.nodes.solvers.memory import MemorySolver
+from conche.nodes.solvers.principal import PrincipalMemory
 from conche.nodes.solvers.strengths import STRENGTHS, Strengths
 
 from .helpers.streams import beijing
@@ -26,8 +27,11 @@ class Fixed(SolverOption):
     def __init__(self, base: Solver[Any], strength: float | None):
         self.base, self.strength = base, strength
 
-    def solver(self, partition: Partition, seed: int) -> Solver[Any]:
-        return Strengths(self.base, STRENGTHS if self.strength is None else (self.strength,))
+    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
+        each = STRENGTHS if self.strength is None else (self.strength,)
+        if isinstance(self.base, PrincipalMemory):
+            return replace(self.base, each=each)
+        return Strengths(self.base, each)
 
 
 def drifting(seed: int, scale: float) -> list[Task]:
@@ -39,7 +43,7 @@ def drifting(seed: int, scale: float) -> list[Task]:
 
 def weights(model: conche.CoCoARegressor) -> Array:
     """Of all strengths, side by side."""
-    return np.concatenate([s.weights for s in model.network_.fetch(model.state_.nodes)])
+    return np.concatenate([s.weights for s in model.node_states()])
 
 
 @pytest.mark.parametrize("solver", ["damped", "memory"])
@@ -50,7 +54,7 @@ def test_close_to_the_best_and_never_worse_than_the_worst(solver: str, noise: fl
         tasks = drifting(seed, noise)
         row = []
         for strength in (*STRENGTHS, None):
-            base: Solver[Any] = DampedSolver() if solver == "damped" else MemorySolver(0)
+            base: Solver[Any] = DampedSolver() if solver == "damped" else PrincipalMemory()
             model = conche.CoCoARegressor(n_nodes=4, solver=Fixed(base, strength))
             for task in tasks:
                 model.partial_fit(task.X, task.y)

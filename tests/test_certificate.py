@@ -38,10 +38,10 @@ def optimum(A: Array, y: Array, loss: Loss, P: Array, v0: Array) -> float:
 def penalty_of(model: Any, p: int) -> Array:
     """P of the coming task, from what the nodes remember; theirs is block by block."""
     P = np.zeros((p, p))
-    states = model.network_.fetch(model.state_.nodes)
-    for columns, state in zip(model.partition_, states, strict=True):
-        block = np.diag(state.kept["ridge"].astype(float))
-        P[np.ix_(columns, columns)] = block + state.kept["curvature"]
+    for columns, state in zip(model.partition_, model.node_states(), strict=True):
+        size = np.sqrt(state.kept["ridge"])
+        block = np.eye(len(size)) + state.kept["curvature"]  # in units of the ridge
+        P[np.ix_(columns, columns)] = block * np.outer(size, size)
     return P
 
 
@@ -145,7 +145,7 @@ def test_columns_beyond_the_numbers_precision_are_not_called_fitted() -> None:
 
 def test_tol_waits_for_a_certificate_where_there_is_one() -> None:
     task = conche.gaussian_tasks(1, 400, 60, noise_var=0.1)[0]
-    model = conche.CoCoARegressor(n_nodes=30, n_rounds=3000, solver="memory", tol=0.05)
+    model = conche.CoCoARegressor(n_nodes=30, n_rounds=3000, solver=Memory(rank=0), tol=0.05)
     model.partial_fit(task.X, task.y)
     assert model.history_[-1]["bound"] <= 0.05 * 0.5 * np.mean(task.y**2)
     assert 10 < len(model.history_) < 3000

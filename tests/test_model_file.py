@@ -219,7 +219,7 @@ def test_a_file_from_before_the_first_release_is_refused_in_one_line(
 class Own(SolverOption):
     """A user's own solver."""
 
-    def solver(self, partition: Partition, seed: int) -> Solver[Any]:
+    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
         return DampedSolver(1.0)
 
 

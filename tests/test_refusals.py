@@ -37,8 +37,8 @@ def going_on(**change: Any) -> ConcheRegressor:
         (lambda: ConcheRegressor(tol=10**400).fit(X, y), "tol=.* must be a number"),
         (lambda: ConcheRegressor(solver=conche.Memory(rank=10**30)).fit(X, y), "rank=.* at most"),
         (lambda: ConcheRegressor().fit(X, np.array(["a"] * 60)), "the target is text"),
-        (lambda: ConcheRegressor().fit(X * 1e153, y), "too large"),
-        (lambda: ConcheRegressor(2).fit(np.abs(X) * 1e153, y), "too large"),
+        (lambda: ConcheRegressor().fit(X * 1e160, y), "too large"),
+        (lambda: ConcheRegressor(2).fit(np.abs(X) * 1e160, y), "too large"),
     ],
 )
 def test_odd_parameters_and_data_are_named(call: Callable[[], object], message: str) -> None:
@@ -72,6 +72,10 @@ def test_a_good_file_is_not_blamed_for_a_bad_network(tmp_path: Path) -> None:
     conche.save(ConcheRegressor(2).fit(X, y), tmp_path / "m")
     with pytest.raises(conche.ParameterError, match="network='bogus'"):
         conche.load(tmp_path / "m", network="bogus")
+    with pytest.raises(conche.ModelFileError, match="cannot go on on a Graph"):
+        conche.load(tmp_path / "m", network=conche.Graph("ring"))
+    blocks = ConcheRegressor(2, solver=conche.Memory(rank=0), tol=None)
+    conche.save(blocks.fit(X, y), tmp_path / "m")
     with pytest.raises(conche.ParameterError, match="no regular graph"):
         conche.load(tmp_path / "m", network=conche.Graph("regular", degree=5))
 

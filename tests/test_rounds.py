@@ -100,11 +100,18 @@ def test_rounds_after_convergence_divide_no_noise_by_noise(p: int, dtype: Any) -
 
 def test_messages_are_one_vector_each_way_and_six_scalars() -> None:
     tasks = conche.gaussian_tasks(2, 30, 24)
-    model = conche.ConcheRegressor(n_nodes=4, n_rounds=2, solver=Memory(rank=10))
+    options: dict[str, Any] = dict(n_nodes=4, n_rounds=3, tol=None)
+    blocks = conche.ConcheRegressor(solver=Memory(rank=0), **options)
+    directions = conche.ConcheRegressor(solver=Memory(rank=10, damping=1.0), **options)
     for task in tasks:
-        model.partial_fit(task.X, task.y)
-    vectors = [30, 30, 40, 40]  # the sketch's rows join from the second task on
-    assert [r["bytes"] for r in model.history_] == [4 * 8 * (2 * v + 6) for v in vectors]
+        blocks.partial_fit(task.X, task.y)
+        directions.partial_fit(task.X, task.y)
+    assert [r["bytes"] for r in blocks.history_] == [4 * 8 * (2 * 30 + 6)] * 6
+    # with ten directions: their rows join from the second task on, a correction each way
+    later = [r["bytes"] for r in directions.history_ if r["round"] > 1]
+    assert later == [4 * 8 * (2 * v + 2 * 10 + 7) for v in (30, 30, 40, 40)]
+    merge, *_ = [r["bytes"] for r in directions.history_]
+    assert merge > 10 * later[0]
 
 
 def logistic_stream(
@@ -135,10 +142,10 @@ def test_logistic_rounds_with_memory_are_monotone_in_the_tasks_objective() -> No
     objective = []
     for n_rounds in range(1, 12):
         model = conche.ConcheClassifier(
-            n_nodes=1, loss="logistic", solver=Memory(damping=2.0), n_rounds=30
+            n_nodes=1, loss="logistic", solver=Memory(damping=2.0), n_rounds=30, tol=None
         ).partial_fit(*stream[0])
-        (node,) = model.network_.fetch(model.state_.nodes)
-        w0, H = model.coef_[0].copy(), node.kept["curvature"]
+        _, pool = model.node_states()
+        w0, H = model.coef_[0].copy(), 2.0 * pool.kept["gram"]  # it is in units of the ridge
         model.set_params(n_rounds=n_rounds).partial_fit(*stream[1])
         X, y = stream[1]
         d = model.coef_[0] - w0

@@ -64,3 +64,7 @@ class NearSquareWarning(UserWarning):
 
 class CorrelationWarning(UserWarning):
     """The features are correlated: the theory assumes that they are not."""
+
+
+class OfflineGapWarning(UserWarning):
+    """Memory of limited rank has lost more than a percent of the offline objective."""

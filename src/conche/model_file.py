@@ -24,12 +24,13 @@ from .common.atomic import write_atomically
 from .common.words import one_line
 from .errors import ModelFileError, ParameterError
 from .estimators.base import LinearModel
+from .estimators.gap import Account
 from .estimators.inputs import Schema
 from .estimators.judge import Judge
 from .estimators.state import RoundRecord, StreamState, TaskRecord
 from .network.base import coefficients, share
 from .nodes import NodeState
-from .nodes.solvers import SOLVERS, SolverOption
+from .nodes.solvers import SOLVERS, Memory, SolverOption, option
 from .rounds import get_loss
 
 FORMAT = 2
@@ -86,7 +87,7 @@ def save(
         raise ParameterError(f"this {name} has not learnt anything yet: nothing to save")
     model.check_stream()  # what is saved must be able to go on
     state, network = model.state_, model.network_
-    arrays = _arrays(state, network.fetch(state.nodes), timings)
+    arrays = _arrays(state, model.node_states(), timings)
     if run is not None and run.path is not None:
         arrays |= {f"path.{key}": array for key, array in run.path.items()}
     described = {
@@ -115,6 +116,10 @@ def _arrays(state: StreamState, nodes: list[NodeState], timings: bool) -> dict[s
         for key in names:
             values = np.array([record[key] for record in records])
             arrays[f"{kind}.{key}"] = values if timings or key != "seconds" else 0.0 * values
+    if state.account is not None:
+        arrays |= {
+            f"account.{k}": np.asarray(v) for k, v in asdict(state.account).items() if v is not None
+        }
     return arrays
 
 
@@ -124,6 +129,9 @@ def _description(state: StreamState) -> dict[str, Any]:
         "schema": asdict(state.schema),
         "n_outputs": state.judge.n_outputs,
         "scores": list(state.judge.scores),
+        "strengths": list(state.judge.strengths),
+        "judged": state.judge.seen,
+        "meeting": state.setup.solver.meeting.value,
         "agreed": state.agreed,
         "flat": state.flat,
         "classes": None if state.classes is None else state.classes.tolist(),
@@ -212,12 +220,21 @@ def _restored(
     setup, settings = model.make_setup(schema.n_features)
     if [columns.tolist() for columns in setup.partition] != described["columns"]:
         raise ValueError("the columns are not those of its partition")
-    judge = Judge(setup.solver.strengths(), described["n_outputs"], tuple(described["scores"]))
-    if len(judge.scores) != len(judge.strengths):
+    judge = Judge(
+        tuple(map(float, described["strengths"])),
+        described["n_outputs"],
+        tuple(described["scores"]),
+        int(described["judged"]),
+        setup.solver.enough(sum(setup.partition.weight_counts())),
+    )
+    if setup.solver.meeting.value != described["meeting"]:
+        raise ModelFileError("its memory was kept with a coordinator: it cannot go on on a Graph")
+    known = setup.solver.strengths()
+    if len(judge.scores) != len(judge.strengths) or not set(judge.strengths) <= set(known):
         raise ValueError("scores do not fit the solver")
     outputs = len(judge.strengths) * judge.n_outputs
-    shapes = [(count, outputs) for count in setup.partition.weight_counts()]
-    nodes = _nodes(shapes, arrays)
+    nodes = _nodes([(count, outputs) for count in setup.weight_counts()], arrays)
+    shares = [share(setup.scaling, node) for node in nodes[: len(setup.partition)]]
     classes = described["classes"]
     if (classes is not None) != is_classifier(model):
         raise ValueError("classes do not fit the model")
@@ -230,7 +247,8 @@ def _restored(
         flat=bool(described["flat"]),
         classes=None if classes is None else np.array(classes, described["classes_dtype"]),
         agreed=float(described["agreed"]),
-        coefficients=coefficients(setup, [share(setup.scaling, node) for node in nodes]),
+        account=_account(arrays),
+        coefficients=coefficients(setup, shares),
         history=tuple(_records("history", ROUND_FIELDS, arrays)),
         tasks=tuple(_records("tasks", TASK_FIELDS, arrays)),
     )
@@ -246,6 +264,14 @@ def _nodes(shapes: list[tuple[int, int]], arrays: dict[str, Array]) -> list[Node
             raise ValueError("weights do not fit the partition")
         nodes.append(node)
     return nodes
+
+
+def _account(arrays: dict[str, Array]) -> Account | None:
+    own = {k.removeprefix("account."): a for k, a in arrays.items() if k.startswith("account.")}
+    if not own:
+        return None
+    cut, blind = float(own.pop("cut").item()), bool(own.pop("blind").item())
+    return Account(cut=cut, blind=blind, **own)
 
 
 def _records(kind: str, names: tuple[str, ...], arrays: dict[str, Array]) -> list[Any]:
@@ -266,6 +292,8 @@ def _plain_parameters(model: LinearModel) -> dict[str, Any]:
     plain = model.get_params(deep=False)
     del plain["network"]  # where it goes on is said when it is loaded
     solver = plain["solver"]
+    if not model.network_.central and isinstance(option(solver), Memory):
+        solver = Memory(**option(solver).get_params() | {"rank": 0})  # wherever it goes on
     if isinstance(solver, SolverOption):
         known = [name for name, kind in SOLVERS.items() if type(solver) is kind]
         if not known:

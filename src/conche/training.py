@@ -43,6 +43,8 @@ def make_model(
     one_of("solver", solver, SOLVERS)
     given = {k: v for k, v in parameters.items() if v is not None or k == "scaling"}
     own = {key: value for key, value in options.items() if value is not None}
+    if solver == "memory" and not getattr(parameters.get("network"), "central", True):
+        own.setdefault("rank", 0)  # said aloud, so that the model's file is the same wherever it is
     if own or solver == "elastic-net":
         given["solver"] = option(solver, **own)
     elif solver != "memory":

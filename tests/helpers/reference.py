@@ -8,7 +8,6 @@ import numpy as np
 
 from conche import Task
 from conche.common.arrays import Array
-from conche.nodes.solvers.sketch import PROBES, probes, sketch_matrix
 
 
 def algorithm_1(
@@ -32,52 +31,48 @@ def algorithm_1(
     return w
 
 
-def conche_method(
-    tasks: Sequence[Task], blocks: Sequence[Array], m: int, ridge: float, discount: float = 1.0
-) -> tuple[Array, list[float]]:
-    """The Conche method with every minimisation solved to the end: weights, and theta per task."""
+def principal_memory(
+    tasks: Sequence[Task], blocks: Sequence[Array], rank: int, ridge: float, discount: float = 1.0
+) -> Array:
+    """The Conche method, dense, with every minimisation solved to the end.
+
+    In units of the ridge, as the nodes work: with one ridge for all columns that is one factor.
+    """
     p = tasks[0].X.shape[1]
-    w, H, Abar = np.zeros(p), np.zeros((p, p)), np.zeros((m, p))
+    w, H, V = np.zeros(p), np.zeros((p, p)), np.zeros((0, p))
     own = np.zeros((p, p), dtype=bool)
     for b in blocks:
         own[np.ix_(b, b)] = True
-    thetas = []
-    for t, task in enumerate(tasks):
-        theta = 1.0
-        if t > 0 and len(blocks) > 1:
-            x = probes(0, m)
-            M = [Abar[:, b] @ Abar[:, b].T for b in blocks]
-            observed = (
-                sum(
-                    np.trace(x.T @ M[k] @ M[j] @ x)
-                    for k in range(len(M))
-                    for j in range(len(M))
-                    if j != k
-                )
-                / PROBES
-            )
-            trace = [np.trace(H[np.ix_(b, b)]) for b in blocks]
-            dd = sum(trace) ** 2 - sum(x**2 for x in trace)
-            signal = max(0.0, (max(0.0, observed) - dd / m) / (1 + 1 / m))
-            noise = (dd + signal) / m
-            theta = noise / (noise + signal)
-        thetas.append(theta)
-        blockwise = [Abar[:, b] for b in blocks]
-        past = theta * np.where(own, H, 0.0)
-        if max(len(b) for b in blocks) > m:  # wide: the block's own curvature is in the sketch too
-            each = (_embed(B.T @ B, b, p) for B, b in zip(blockwise, blocks, strict=True))
-            past = theta * sum(each, np.zeros((p, p)))
-        past = past + (1 - theta) * Abar.T @ Abar
-        G = task.X.T @ task.X
-        d = np.linalg.solve(G + past + ridge * np.eye(p), task.X.T @ (task.y - task.X @ w))
-        w = w + d
-        H = discount * H + G
-        S = sketch_matrix(0, t, task.n_samples, m, "float64")
-        Abar = np.sqrt(discount) * Abar + S @ task.X
-    return w, thetas
+    for task in tasks:
+        A = task.X / np.sqrt(ridge)
+        H, V = discount * H, np.sqrt(discount) * V
+        past = V.T @ V + np.where(own, H - V.T @ V, 0.0) + np.eye(p)
+        pull = (discount - 1) * w if H.any() else 0.0  # the ridge is not discounted
+        w = w + np.linalg.solve(A.T @ A + past, A.T @ (task.y - A @ w) + pull)
+        H = H + A.T @ A
+        V = shortened(np.vstack([V, A]), rank)
+    return w / np.sqrt(ridge)
 
 
-def _embed(block: Array, b: Array, p: int) -> Array:
-    whole = np.zeros((p, p))
-    whole[np.ix_(b, b)] = block
-    return whole
+def shortened(B: Array, rank: int) -> Array:
+    """The best ``rank`` rows, each shortened by what is cut, shared out among all other
+    directions."""
+    p = B.shape[1]
+    if len(B) <= rank:
+        return B
+    _, s, Vt = np.linalg.svd(B, full_matrices=False)
+    level = np.sum(s[rank:] ** 2) / (p - rank)
+    return np.asarray(np.sqrt(np.maximum(s[:rank] ** 2 - level, 0.0))[:, None] * Vt[:rank])
+
+
+def ridge_solution(A: Array, Y: Array, ridge: float) -> Array:
+    """(A^T A + ridge I)^-1 A^T Y, refined with residuals in extended precision."""
+    wide = np.longdouble
+    size = np.sqrt(np.sum(A**2, axis=0) + ridge)
+    R = np.linalg.qr(np.vstack([A / size, np.diag(np.sqrt(ridge) / size)])).R
+    G, b = A.astype(wide).T @ A.astype(wide), A.astype(wide).T @ Y.astype(wide)
+    w = np.zeros(b.shape, wide)
+    for _ in range(40):
+        left: Array = (b - G @ w - wide(ridge) * w).astype(float)
+        w = w + np.linalg.solve(R, np.linalg.solve(R.T, left / size[:, None])) / size[:, None]
+    return w.astype(float)

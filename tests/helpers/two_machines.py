@@ -66,7 +66,7 @@ def wire(network: RayNetwork) -> list[str]:
 
 def lost_machine(raylet: int) -> list[str]:
     """The worker's machine goes in the middle of a task; its states are kept by the driver."""
-    options: dict[str, Any] = dict(n_nodes=2, n_rounds=4, solver="memory", steps="cg")
+    options: dict[str, Any] = dict(n_nodes=2, n_rounds=4, solver=conche.Memory(rank=0), steps="cg")
     machines: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]  # Ray's own
     beyond = next(m["NodeID"] for m in machines if m["NodeManagerAddress"] == WORKER)
     place = NodeAffinitySchedulingStrategy(beyond, soft=False)

@@ -17,16 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 from ..common.arrays import Array
 from ..common.checks import flag, one_of, real, whole
 from ..errors import NearSquareWarning, ParameterError
-from ..network import Network
-from ..nodes import Partition, Scaling, Setup
+from ..network import Network, meet
+from ..nodes import NodeState, Partition, Scaling, Setup
 from ..nodes.scaling import MISSING, SCALINGS
 from ..nodes.solvers import SolverOption, option
 from ..rounds import STEPS, Loss
 from ..rounds.losses import LOSSES
 from .connection import Connection, connect
+from .gap import Account, OfflineGap
 from .inputs import Inputs, check_features
 from .judge import Judge
-from .state import Lesson, RoundRecord, Settings, StreamState, TaskRecord, after_task
+from .state import Lesson, RoundRecord, Settings, StreamState, TaskRecord, after_task, frozen
 
 M = TypeVar("M", bound="LinearModel")
 
@@ -141,6 +142,14 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         return self.state_.damping
 
     @property
+    def offline_gap_(self) -> OfflineGap:
+        """Memory: how far the offline ridge objective is above its minimum."""
+        account = self.state_.account
+        if account is None:
+            raise AttributeError("only solver='memory' with the squared loss knows its offline gap")
+        return account.gap(self.state_.judge.outputs)
+
+    @property
     def node_predictions_(self) -> Array | None:
         """On a `Graph`, every node's own predictions of the last task; None with a centre."""
         return self.state_.views
@@ -183,7 +192,6 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
     def _learn(self, inputs: Inputs, targets: Targets, reset: bool) -> None:
         """Learn one task; nothing changes if it fails, or is interrupted."""
         connection = self._connect(reset)
-        network = connection.network
         lesson = Lesson(
             inputs.X,
             targets.Y,
@@ -193,12 +201,13 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
             int(self.n_rounds),
             self.tol,
         )
+        wire = connection.network
         try:
-            state = self._fresh(inputs, targets, network) if reset else self._continued(network)
+            state = self._fresh(inputs, targets, wire) if reset else self._continued(wire)
             self._warn_if_nearly_square(state, inputs.X.shape[0])
-            learnt = after_task(state, network, lesson)
+            learnt = after_task(state, meet(wire, state.setup), lesson)
         except BaseException:
-            network.abandon()
+            wire.abandon()
             raise
         self._held = Held(connection, learnt)  # the one assignment that counts
 
@@ -206,18 +215,29 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         """Take up a stream where it stood: ``state.nodes`` are the nodes' states themselves."""
         connection = connect(self.network)
         connection.network.start(state.setup)
-        placed = connection.network.place(state.nodes)
+        placed = meet(connection.network, state.setup).place(state.nodes)
         self._held = Held(connection, replace(state, nodes=placed))
+
+    def node_states(self) -> list[NodeState]:
+        """Every node's state, wherever it is; last the coordinator's, where it has one."""
+        return meet(self.network_, self.state_.setup).fetch(self.state_.nodes)
 
     def _fresh(self, inputs: Inputs, targets: Targets, network: Network) -> StreamState:
         """A stream that is about to begin: nodes with zero weights."""
         setup, settings = self.make_setup(inputs.schema.n_features)
-        judge = Judge.of(setup.solver.strengths(), targets.Y.shape[1])
+        enough = setup.solver.enough(sum(setup.partition.weight_counts()))
+        strengths = setup.solver.strengths()
+        if not targets.loss.quadratic and enough < np.inf:  # samples left out are too hard to tell
+            strengths = strengths[:1]
+        judge = Judge.of(strengths, targets.Y.shape[1], enough)
         network.start(setup)
         outputs = len(judge.strengths) * judge.n_outputs
-        placed = network.place(setup.fresh(outputs, inputs.schema.dtype))
+        placed = meet(network, setup).place(setup.fresh(outputs, inputs.schema.dtype))
+        account = None
+        if setup.solver.remembers:
+            account = Account.of(judge.strengths, judge.n_outputs)
         return StreamState(
-            settings, setup, inputs.schema, placed, judge, targets.flat, targets.classes
+            settings, setup, inputs.schema, placed, judge, targets.flat, targets.classes, account
         )
 
     def _continued(self, network: Network) -> StreamState:
@@ -235,11 +255,12 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         return Setup(settings.solver, partition, scaling), settings
 
     def _settings(self, partition: Partition) -> Settings:
+        central = not isinstance(self.network, Network) or self.network.central
         return Settings(
             self.n_nodes,
-            None if self.partition is None else _frozen(self.partition),
+            None if self.partition is None else frozen(self.partition),
             bool(self.fit_intercept),
-            option(self.solver).solver(partition, int(self.seed)),
+            option(self.solver).solver(partition, int(self.seed), central),
             self.loss,
             self.scaling,
             self.missing,
@@ -321,13 +342,3 @@ def with_defaults(**defaults: Any) -> Callable[[type[M]], type[M]]:
         return cls
 
     return changed
-
-
-def _frozen(partition: Any) -> tuple[Any, ...]:
-    """Sizes or lists of columns, as values that can be compared."""
-    try:
-        return tuple(tuple(np.asarray(b).tolist()) if np.ndim(b) else int(b) for b in partition)
-    except (TypeError, ValueError):
-        raise ParameterError(
-            f"partition={partition!r} must list block sizes, or columns per block"
-        ) from None

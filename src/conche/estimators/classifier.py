@@ -158,7 +158,7 @@ seed :
         return np.asarray(softmax(log_expit(scores), axis=1))  # expit, normalised over the classes
 
 
-@with_defaults(solver="memory", steps="cg", n_rounds=10)
+@with_defaults(solver="memory", steps="cg", n_rounds=30, tol=1e-6)
 class ConcheClassifier(CoCoAClassifier):
     """`CoCoAClassifier` with the defaults we recommend, as in `ConcheRegressor`."""
 

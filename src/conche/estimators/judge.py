@@ -14,32 +14,48 @@ from ..rounds import Loss
 class Judge:
     """Which strength of the damping is the model's: the one that has predicted best so far.
 
-    Errors are those that every strength made on the tasks as they came in, before it learnt them.
-    Without damping="auto" there is one strength, and it always wins.
+    Errors are those that every strength makes on samples that are left out (memory), or made on
+    the tasks as they came in, before it learnt them. One strength alone always wins.
     """
 
     strengths: tuple[float, ...]
     n_outputs: int
     scores: tuple[float, ...]
+    seen: int = 0  # samples
+    enough: float = np.inf  # samples after which the winner goes on alone
 
     @classmethod
-    def of(cls, strengths: tuple[float, ...], n_outputs: int) -> Judge:
+    def of(cls, strengths: tuple[float, ...], n_outputs: int, enough: float = np.inf) -> Judge:
         """Before the first task."""
-        return cls(strengths, n_outputs, (0.0,) * len(strengths))
+        return cls(strengths, n_outputs, (0.0,) * len(strengths), 0, enough)
+
+    def narrowed(self) -> tuple[Judge, slice | None]:
+        """The winner alone, once enough has been seen, and which outputs it has."""
+        if len(self.strengths) == 1 or self.seen < self.enough:
+            return self, None
+        best = self.winner
+        alone = replace(self, strengths=(self.strengths[best],), scores=(self.scores[best],))
+        return alone, self.outputs
 
     def side_by_side(self, Y: Array) -> Array:
         """The targets, once for every strength."""
         return np.tile(Y, (1, len(self.strengths))) if len(self.strengths) > 1 else Y
 
-    def having_seen(self, loss: Loss, predictions: Array, targets: Array) -> Judge:
-        """After a task that none of them has learnt yet."""
+    def having_seen(
+        self, loss: Loss, predictions: Array, targets: Array, left_out: Array | None
+    ) -> Judge:
+        """After a task: ``predictions`` are from before it was learnt, ``left_out`` is the loss of
+        samples that were left out, where it is known."""
         if len(self.strengths) == 1:
             return self
         with np.errstate(over="ignore"):
             each = loss.value(predictions.astype(float), targets.astype(float)) / len(targets)
+        if left_out is not None:
+            each = left_out
         # a strength that has overflowed has lost, and must not spoil the others' sums
         new = np.nan_to_num(each, nan=1e300, posinf=1e300).reshape(len(self.strengths), -1)
-        return replace(self, scores=tuple((np.array(self.scores) + new.sum(axis=1)).tolist()))
+        scores = tuple((np.array(self.scores) + new.sum(axis=1)).tolist())
+        return replace(self, scores=scores, seen=self.seen + len(targets))
 
     @property
     def winner(self) -> int:

@@ -115,7 +115,7 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ig
         return scores[:, 0] if self.state_.flat else np.asarray(scores)
 
 
-@with_defaults(solver="memory", steps="cg", n_rounds=10)
+@with_defaults(solver="memory", steps="cg", n_rounds=30, tol=1e-6)
 class ConcheRegressor(CoCoARegressor):
     """`CoCoARegressor` with the defaults we recommend: it learns a stream in one pass, keeps no
     sample, and comes close to the error of training on everything at once for any number of nodes.

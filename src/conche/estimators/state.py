@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from ..common.arrays import Array
+from ..errors import OfflineGapWarning, ParameterError
 from ..network import Coefficients, Network, Placed
 from ..nodes import Setup
 from ..nodes.solvers import Context
-from ..rounds import Job, Loss, Round, choose_steps, learn
+from ..rounds import Job, Loss, Outcome, Round, choose_steps, learn
+from .gap import Account, OfflineGap
 from .inputs import Schema
 from .judge import Judge
+
+NOTABLE = 0.01  # of the offline objective: a gap that is said aloud
 
 
 class RoundRecord(TypedDict):
@@ -42,6 +48,8 @@ class TaskRecord(TypedDict):
     samples: int
     bytes: int  # sent between coordinator and nodes
     seconds: float
+    gap: float  # how far the offline objective is above its minimum, as a share of it (an estimate)
+    gap_bound: float  # the same, at most; infinity where nobody knows
 
 
 class Settings(NamedTuple):
@@ -54,6 +62,16 @@ class Settings(NamedTuple):
     loss: str
     scaling: str | None
     missing: str
+
+
+def frozen(partition: Any) -> tuple[Any, ...]:
+    """Sizes or lists of columns, as values that can be compared."""
+    try:
+        return tuple(tuple(np.asarray(b).tolist()) if np.ndim(b) else int(b) for b in partition)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"partition={partition!r} must list block sizes, or columns per block"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +88,7 @@ class StreamState:
     judge: Judge
     flat: bool  # whether targets have one dimension
     classes: Array | None = None
+    account: Account | None = None  # memory: what it has lost
     agreed: float = 0.0  # the damping that the nodes agreed on
     coefficients: Coefficients | None = None  # None before the first task
     history: tuple[RoundRecord, ...] = ()
@@ -89,7 +108,8 @@ class StreamState:
         """n_outputs x n_features, for columns as they come."""
         assert self.coefficients is not None
         weights = self.coefficients.weights[:, self.judge.outputs]
-        return _read_only(np.array(weights[: self.schema.n_features].T, order="C"))
+        own = weights[: self.schema.n_features].T
+        return _read_only(np.array(own, order="C", dtype=self.schema.dtype))
 
     @cached_property
     def intercept(self) -> Array:
@@ -100,7 +120,7 @@ class StreamState:
         if self.setup.partition.intercept:
             own = weights[self.schema.n_features]
         offset = self.coefficients.offset[self.judge.outputs]
-        return _read_only(own + offset.astype(weights.dtype))
+        return _read_only((own + offset).astype(self.schema.dtype))
 
     def filled(self, X: Array) -> Array:
         """A dense X with what is missing filled in as it was in training."""
@@ -143,22 +163,30 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     """
     clock = time.perf_counter()
     solver, partition = state.setup.solver, state.setup.partition
+    judge, outputs = state.judge.narrowed()
     steps = choose_steps(lesson.steps, solver, network, lesson.tol)
     context = Context(
         task=len(state.tasks),
         n_nodes=len(partition),
         n_samples=lesson.X.shape[0],
         smoothness=lesson.loss.smoothness,
+        quadratic=lesson.loss.quadratic,
         damping=state.agreed,
         sigma=steps.sigma(len(partition)),
         intercept=partition.intercept,
+        apart=network.apart,
+        each=judge.strengths,
     )
     Y = np.asarray(lesson.Y, dtype=state.schema.dtype)
-    job = Job(lesson.X, state.judge.side_by_side(Y), lesson.loss, solver, context)
+    job = Job(lesson.X, judge.side_by_side(Y), lesson.loss, solver, context, outputs)
     done = learn(network, state.nodes, job, steps, lesson.n_rounds)
-    judge = state.judge.having_seen(lesson.loss, done.before, job.Y)
+    judge = judge.having_seen(lesson.loss, done.before, job.Y, done.left_out)
     before, after = (lesson.error(v[:, judge.outputs], Y) for v in (done.before, done.after))
     number = len(state.tasks) + 1
+    if solver.remembers and lesson.tol and not np.all(done.certified[judge.outputs]):
+        _warn_of_rounds(number, lesson.n_rounds, lesson.tol)
+    account = _accounted(state, lesson.loss, done, outputs)
+    gap = None if account is None else account.gap(judge.outputs)
     rounds = [_shown(r, number, i, judge.outputs) for i, r in enumerate(done.rounds, start=1)]
     record = TaskRecord(
         task=number,
@@ -167,16 +195,55 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         samples=len(Y),
         bytes=sum(r.sent for r in done.rounds),
         seconds=time.perf_counter() - clock,
+        gap=np.inf if gap is None else gap.relative(gap.estimate),
+        gap_bound=np.inf if gap is None else gap.relative(gap.bound),
     )
+    _warn_of_gap(record, gap, state)
     return replace(
         state,
         nodes=done.placed,
         judge=judge,
+        account=account,
         agreed=done.context.damping,
         coefficients=done.coefficients,
         history=(*state.history, *rounds),
         tasks=(*state.tasks, record),
         views=None if done.views is None else done.views[..., judge.outputs],
+    )
+
+
+def _accounted(
+    state: StreamState, loss: Loss, done: Outcome, outputs: slice | None
+) -> Account | None:
+    """What memory has lost so far; None where nothing is known of it."""
+    if state.account is None or not loss.quadratic:
+        return None
+    left = done.rounds[-1].bound * len(done.after)
+    discount = state.setup.solver.discount
+    before = state.account if outputs is None else state.account.only(outputs)
+    return before.after(done.lost, left, done.objective, discount)
+
+
+def _warn_of_rounds(task: int, n_rounds: int, tol: float) -> None:
+    warnings.warn(
+        f"task {task} is not certain to be within tol={tol:g} of its optimum after "
+        f"n_rounds={n_rounds} rounds: raise n_rounds",
+        ConvergenceWarning,
+        stacklevel=6,
+    )
+
+
+def _warn_of_gap(record: TaskRecord, gap: OfflineGap | None, state: StreamState) -> None:
+    """Once in a stream, where it is the rank that has lost so much."""
+    if gap is None or not NOTABLE < gap.relative(gap.estimate - gap.rounds) < np.inf:
+        return
+    if any(NOTABLE < task["gap"] < np.inf for task in state.tasks):
+        return
+    warnings.warn(
+        f"after task {record['task']} the offline objective is about {record['gap']:.1%} above "
+        f"its minimum: a larger rank forgets less",
+        OfflineGapWarning,
+        stacklevel=6,
     )
 
 

@@ -1,7 +1,30 @@
 """How nodes talk: one small protocol, and one class for each way of carrying it."""
 
-from .base import CentralNetwork, Coefficients, Network, Placed
+from typing import cast
+
+from ..nodes import Setup
+from ..nodes.solvers.base import Meeting
+from .base import CentralNetwork, Coefficients, Lost, Network, Placed
 from .graph import Graph
 from .local import LocalNetwork
+from .pooled import PooledNetwork
+from .principal import PrincipalNetwork
 
-__all__ = ["CentralNetwork", "Coefficients", "Graph", "LocalNetwork", "Network", "Placed"]
+__all__ = [
+    "CentralNetwork",
+    "Coefficients",
+    "Graph",
+    "LocalNetwork",
+    "Lost",
+    "Network",
+    "Placed",
+    "meet",
+]
+
+MEETINGS = {Meeting.POOL: PooledNetwork, Meeting.PRINCIPAL: PrincipalNetwork}
+
+
+def meet(network: Network, setup: Setup) -> Network:
+    """The network as the solver's coordinator uses it."""
+    around = MEETINGS.get(setup.solver.meeting)
+    return network if around is None else around(cast(CentralNetwork, network))

@@ -42,6 +42,17 @@ def coefficients(setup: Setup, shares: Sequence[Coefficients]) -> Coefficients:
     return Coefficients(weights, offset, filled)
 
 
+class Lost(NamedTuple):
+    """What memory of limited size has cost in a task; arrays have one entry per output."""
+
+    cut: float = 0.0  # norm of what the task's merge cut off, at most
+    moved: Array | float = 0.0  # |d|^2: the task's update, in units of the ridge
+    growth: float = 1.0  # of lengths squared in those units since the last task, at most
+    probed: Array | None = None  # o.E d for random directions o: probes x outputs
+    ease: Array | float = 0.0  # x.(H + R)^-1 x over x.x for directions that were cut, per strength
+    pairs: tuple[Array, ...] = ()  # o.H o' and o.o' for all pairs of those directions
+
+
 class Network(ABC):
     """K nodes behind a few calls, with or without a centre.
 
@@ -51,6 +62,9 @@ class Network(ABC):
     """
 
     setup: Setup | None = None  # what it was last started with
+    central = True  # whether there is a coordinator that hears all nodes
+    apart: bool = False  # whether nodes are in processes of their own
+    overhead = 0  # bytes that a task has cost beside its rounds
 
     def kind_of_steps(self, asked: str) -> str:
         """Which kind of steps the coordinator takes here, where ``asked`` is what the user wants.
@@ -72,8 +86,11 @@ class Network(ABC):
         """The states themselves, wherever they are: for saving."""
 
     @abstractmethod
-    def begin(self, X: Any, placed: Placed) -> Opening:
-        """Give every node its columns of a task; returns the sums of what they answer."""
+    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+        """Give every node its columns of a task; returns the sums of what they answer.
+
+        With ``outputs``, the others are not learnt any more, and the nodes forget them.
+        """
 
     @abstractmethod
     def factorise(self, context: Context) -> None:
@@ -85,6 +102,20 @@ class Network(ABC):
 
         None where every node knows it: a step of 1/K, no momentum. Nothing is sent then.
         """
+
+    def conclude(self, curvature: Array | None) -> Lost | None:
+        """After the last round: make ready to remember the task, its rows weighed by the root of
+        ``curvature``; answers what memory has cost in it, None where nobody keeps count."""
+        return None
+
+    def voices(self, context: Context) -> int:
+        """How many propose at the same time: steps that allow for the others are 1/K of it."""
+        return context.n_nodes
+
+    def leverage(self, rows: Array) -> Array | None:
+        """How much some samples bend their own predictions: strengths x rows; None where nobody
+        knows."""
+        return None
 
     @abstractmethod
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
@@ -120,6 +151,26 @@ class CentralNetwork(Network):
     @abstractmethod
     def propose(self, g: Array) -> Proposal:
         """Every node's answer to the direction g, summed."""
+
+    def refresh(self, curvature: Array, round_number: int) -> None:  # few need it
+        """Before a round on a loss that is not quadratic: its curvature at the predictions."""
+
+    @abstractmethod
+    def ask(self, question: str, *about: Any) -> list[Any]:
+        """Every node's answer to a question that its solver knows, in the nodes' order."""
+
+    @abstractmethod
+    def total(self, question: str, *about: Any) -> Array:
+        """The sum of all nodes' answers."""
+
+    @abstractmethod
+    def move(self, each: Sequence[Array]) -> None:
+        """Let every node stand at an update of its own, in its solver's coordinates."""
+
+    def cost(self, arrays: Sequence[Array | None]) -> int:
+        """Bytes of a round whose messages to or from one node are these."""
+        nodes = 0 if self.setup is None else len(self.setup.partition)
+        return nodes * sum(array.nbytes for array in arrays if array is not None)
 
 
 def total_opening(openings: Sequence[Opening]) -> Opening:

@@ -48,6 +48,8 @@ class Graph(InProcess):
     (4, 40, 1)
     """
 
+    central = False
+
     def __init__(
         self, kind: Any = "ring", lost: float = 0.0, mixing: int = 1, degree: int = 4, seed: int = 0
     ):
@@ -87,8 +89,8 @@ class Graph(InProcess):
         self.weights = metropolis(self.edges, K)
         super().start(setup)
 
-    def begin(self, X: Any, placed: Placed) -> Opening:
-        openings = self.openings(X, placed)
+    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+        openings = self.openings(X, placed, outputs)
         self._own = [opening.predictions for opening in openings]
         self._flows = {}
         self._rng = np.random.default_rng([self.seed, 1])

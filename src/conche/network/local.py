@@ -25,6 +25,7 @@ from .base import (
     Placed,
     coefficients,
     share,
+    total_array,
     total_opening,
     total_proposal,
 )
@@ -54,11 +55,11 @@ class InProcess(Network):
     def fetch(self, placed: Placed) -> list[NodeState]:
         return list(placed)
 
-    def openings(self, X: Any, placed: Placed) -> list[Opening]:
+    def openings(self, X: Any, placed: Placed, outputs: slice | None) -> list[Opening]:
         """Every node's own answer to a task's columns."""
         self._entries = int(getattr(X, "nnz", X.shape[0] * X.shape[1]))
         blocks = self._setup().partition.split(X)
-        return self._each(lambda k, node: node.begin(blocks[k], placed[k]))
+        return self._each(lambda k, node: node.begin(blocks[k], placed[k].only(outputs)))
 
     def factorise(self, context: Context) -> None:
         self._each(lambda k, node: node.factorise(context), heavy=True)
@@ -106,11 +107,21 @@ class LocalNetwork(InProcess, CentralNetwork):
     matters no more than BLAS's own rounding does.
     """
 
-    def begin(self, X: Any, placed: Placed) -> Opening:
-        return total_opening(self.openings(X, placed))
+    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+        return total_opening(self.openings(X, placed, outputs))
 
     def propose(self, g: Array) -> Proposal:
         return total_proposal([node.propose(g) for node in self.nodes])
+
+    def ask(self, question: str, *about: Any) -> list[Any]:
+        return self._each(lambda k, node: node.ask(question, *about), heavy=True)
+
+    def total(self, question: str, *about: Any) -> Array:
+        return total_array(self.ask(question, *about))
+
+    def move(self, each: Sequence[Array]) -> None:
+        for node, d in zip(self.nodes, each, strict=True):
+            node.move(d)
 
 
 @cache

@@ -36,6 +36,8 @@ class MPINetwork(CentralNetwork):
     Of the nodes' states every rank holds its own: what stands for all of them is a tuple of one.
     """
 
+    apart = True
+
     def __init__(self, comm: Any = None):
         if comm is None:
             comm = need("mpi4py.MPI", "mpi", "network='mpi'").COMM_WORLD
@@ -65,10 +67,11 @@ class MPINetwork(CentralNetwork):
         own = np.frombuffer(to_bytes(arrays), "u1")
         return [NodeState.from_arrays(from_bytes(part.tobytes())) for part in self._gather(own)]
 
-    def begin(self, X: Any, placed: Placed) -> Opening:
+    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
         self._check_same(X.shape)
         setup, node = self._started()
-        opening = self._together(lambda: node.begin(setup.partition.block(X, self.rank), placed[0]))
+        state = placed[0].only(outputs)
+        opening = self._together(lambda: node.begin(setup.partition.block(X, self.rank), state))
         return Opening(self._sum(opening.predictions), self._sum(opening.report))
 
     def factorise(self, context: Context) -> None:
@@ -85,6 +88,21 @@ class MPINetwork(CentralNetwork):
         whole = self._sum(np.concatenate([image.astype(float), np.array(values)]))
         rows = len(image)
         return Proposal(whole[:rows].astype(image.dtype), type(scalars)(*whole[rows:]))
+
+    def ask(self, question: str, *about: Any) -> list[Any]:
+        _, node = self._started()
+        own = np.ascontiguousarray(self._together(lambda: node.ask(question, *about)))
+        shapes = self._gather(np.array(own.shape, dtype=np.int64))
+        answers = zip(self._gather(own.ravel()), shapes, strict=True)
+        return [flat.reshape(shape) for flat, shape in answers]
+
+    def total(self, question: str, *about: Any) -> Array:
+        _, node = self._started()
+        return self._sum(self._together(lambda: node.ask(question, *about)))
+
+    def move(self, each: Sequence[Array]) -> None:
+        _, node = self._started()
+        node.move(each[self.rank])
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
         _, node = self._started()

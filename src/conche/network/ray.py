@@ -10,15 +10,11 @@ result is the same to the last bit.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
-
-import numpy as np
+from typing import Any, Literal
 
 from ..common.arrays import Array
 from ..common.checks import whole
-from ..common.extras import need
 from ..errors import NetworkError, NodeError, ParameterError
 from ..nodes import NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
@@ -30,36 +26,16 @@ from .base import (
     Coefficients,
     Placed,
     coefficients,
+    total_array,
     total_opening,
     total_proposal,
 )
+from .ray_store import Reference, own, present, ray_module, sent, session
 from .ray_worker import Step, Worker
 
-LARGE = 100_000  # bytes: a larger vector goes through the object store, once for all nodes
+Call = tuple[str, tuple[Any, ...]]  # a worker's method, and its arguments
 START = 120.0  # seconds: a process that starts and imports may take longer than one that runs
-LOST = "Ray has been shut down, and the nodes' states with it: load the model, or fit it again"
 REPLAY = 16  # rounds that are kept before the nodes' positions are noted and they can go
-
-
-def _ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    return need("ray", "ray", "network='ray'")
-
-
-def _session() -> str | None:
-    """Which Ray runs now; None where none does. Job numbers alone begin anew with every Ray."""
-    ray = _ray()
-    if not ray.is_initialized():
-        return None
-    context = ray.get_runtime_context()
-    return f"{context.get_node_id()} {context.get_job_id()}"
-
-
-class Reference(NamedTuple):
-    """What stands for one node's state on the driver."""
-
-    state: Any  # an ObjectRef
-    session: str | None  # of the Ray that holds it
 
 
 class RayNetwork(CentralNetwork):
@@ -75,6 +51,8 @@ class RayNetwork(CentralNetwork):
         a process may die, or with the "driver", so that a machine may. States below 100 kB go to
         the driver anyway: Ray sends small answers along.
     """
+
+    apart = True
 
     def __init__(
         self,
@@ -106,15 +84,15 @@ class RayNetwork(CentralNetwork):
         alone = self.address is None and "RAY_ADDRESS" not in os.environ
         if alone:
             ray_local.loopback_only()
-        ray = _ray()
+        ray = ray_module()
         if ray.is_initialized():
-            self._check_address(ray.get_runtime_context().gcs_address)
+            ray_local.check_address(self.address, ray.get_runtime_context().gcs_address)
         elif alone:
             ray_local.start()
         else:
             ray.init(self.address, log_to_driver=False, logging_level="error")
-        if _session() != self._session:  # another Ray than last time
-            self.workers, self._session = [], _session()
+        if session() != self._session:  # another Ray than last time
+            self.workers, self._session = [], session()
         K = len(setup.partition)
         self.setup, self._inside = None, setup  # a start that is interrupted has not happened
         self._clear()
@@ -128,55 +106,47 @@ class RayNetwork(CentralNetwork):
         self._clear()
         self.setup = setup
 
-    def _check_address(self, running: str) -> None:
-        """One process has one Ray: another address than its must not be ignored."""
-        if self.address in (None, "auto", "local") or "://" in str(self.address):
-            return
-        host, _, port = str(self.address).rpartition(":")
-        try:
-            asked = f"{socket.gethostbyname(host)}:{port}"
-        except OSError:
-            asked = self.address
-        if running not in (self.address, asked):
-            raise ParameterError(
-                f"Ray runs here already, at {running}: not at address={self.address!r}"
-            )
-
     def _clear(self) -> None:
         """Nothing under way."""
-        self._begun: list[tuple[Any, Any]] | None = None  # every node's block and state
+        self._begun: list[tuple[Any, Any, slice | None]] | None = (
+            None  # every node's block and state
+        )
         self._context: Context | None = None
         self._positions: list[Any] = [None] * len(self.workers)
         self._noted: list[Any] | None = None  # positions asked for, to count once all are there
-        self._rounds: list[tuple[Any, Step | None]] = []  # since those positions
-        self._step: Step | None = None
+        self._step: Step | None = None  # accepted, and sent with the next call
+        self._rounds = 0
+        self._news: list[Call] = []  # what the nodes took note of before the rounds
+        self._since: list[Call] = []  # what happened to them since those positions
+        self._moves: list[Array] | None = None  # where they were told to stand in the end
         self._failed = [0] * len(self.workers)
 
     def _new(self, k: int) -> Any:
-        ray = _ray()
+        ray = ray_module()
         # never max_restarts: a restarted actor would have forgotten its task
         actor = ray.remote(Worker).options(max_restarts=0, **self.resources)
         return actor.remote(self._inside, k)
 
     def place(self, states: Sequence[NodeState]) -> Placed:
-        return tuple(Reference(_ray().put(state), self._session) for state in states)
+        return tuple(Reference(ray_module().put(state), self._session) for state in states)
 
     def fetch(self, placed: Placed) -> list[NodeState]:
-        references = _present(placed)
+        references = present(placed)
         try:
-            states = _ray().get(references, timeout=self.timeout)
-        except _ray().exceptions.RayError as error:
+            states = ray_module().get(references, timeout=self.timeout)
+        except ray_module().exceptions.RayError as error:
             raise NetworkError(f"the nodes' states are lost: {error}") from None
-        return [_own(state) for state in states]
+        return [own(state) for state in states]
 
-    def begin(self, X: Any, placed: Placed) -> Opening:
-        references = _present(placed)
+    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+        references = present(placed)
         partition = self._started().partition
         self._clear()
         blocks: list[Any] = [self._block(X, which) for which in partition.places()]
         if blocks[0] is None:  # here, in memory
-            blocks = [_ray().put(block) for block in partition.split(X)]
-        self._begun = list(zip(blocks, references, strict=True))
+            blocks = [ray_module().put(block) for block in partition.split(X)]
+        pairs = zip(blocks, references, strict=True)
+        self._begun = [(block, state, outputs) for block, state in pairs]
         return total_opening(self._all("begin", self._begun))
 
     @staticmethod
@@ -189,28 +159,44 @@ class RayNetwork(CentralNetwork):
         self._context = context
 
     def propose(self, g: Array) -> Proposal:
-        sent = _ray().put(g) if g.nbytes > LARGE else g
-        call = (sent, self._step)
+        call = (sent(g), self._step)
         proposals = self._all("propose", [call] * len(self.workers))
         self._step = None
-        self._remember(call)
+        self._remember(("propose", call))
         return total_proposal(proposals)
 
-    def _remember(self, call: tuple[Any, Step | None]) -> None:
+    def ask(self, question: str, *about: Any) -> list[Any]:
+        call = (question, self._step, *(sent(x) for x in about))
+        answers = self._all("ask", [call] * len(self.workers))
+        rounds = self._rounds or self._step is not None
+        if question in self._started().solver.news or self._step is not None:
+            (self._since if rounds else self._news).append(("ask", call))
+        self._step = None
+        return answers
+
+    def total(self, question: str, *about: Any) -> Array:
+        return total_array(self.ask(question, *about))
+
+    def move(self, each: Sequence[Array]) -> None:
+        self._all("move", [(d,) for d in each])
+        self._moves = list(each)
+
+    def _remember(self, call: Call) -> None:
         """Remember the round; once in a while note positions instead, so that memory is bounded.
 
         A node answers in order: with a round's answers, positions asked for before it are there.
         """
-        ray = _ray()
+        ray = ray_module()
         if self._noted is not None and self.keep == "driver":
             try:
                 self._noted = [ray.put(x) for x in ray.get(self._noted, timeout=self.timeout)]
             except ray.exceptions.RayError:  # a machine has gone; the rounds are still here
                 self._noted = None
         if self._noted is not None:
-            self._positions, self._noted, self._rounds = self._noted, None, []
-        self._rounds.append(call)
-        if len(self._rounds) >= REPLAY:
+            self._positions, self._noted, self._since = self._noted, None, []
+        self._since.append(call)
+        self._rounds += 1
+        if len(self._since) >= REPLAY:
             self._noted = [worker.position.remote() for worker in self.workers]
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
@@ -239,12 +225,12 @@ class RayNetwork(CentralNetwork):
 
     def _kill(self) -> None:
         for worker in self.workers if self._alive() else ():
-            _ray().kill(worker)
+            ray_module().kill(worker)
         self.workers = []
 
     def _alive(self) -> bool:
         """Whether the Ray that the actors live in still runs."""
-        return self._session is not None and self._session == _session()
+        return self._session is not None and self._session == session()
 
     def _started(self) -> Setup:
         if self.setup is None or not self._alive():
@@ -260,7 +246,7 @@ class RayNetwork(CentralNetwork):
     ) -> list[Any]:
         """Every node's answer, in order; a node that fails is replaced and asked again."""
         sent = [self._send(k, method, call, returns) for k, call in enumerate(calls)]
-        ray, wait = _ray(), self.timeout if wait is None else wait
+        ray, wait = ray_module(), self.timeout if wait is None else wait
         if returns == 1:
             try:  # all at once where all is well, which is quicker than one by one
                 return list(ray.get(sent, timeout=wait))
@@ -299,11 +285,11 @@ class RayNetwork(CentralNetwork):
         if failure is not None or self.keep is None:
             return (answer, refs[1]), failure
         state, failure = self._answer(k, refs[1], wait)
-        return (answer, _ray().put(state)), failure
+        return (answer, ray_module().put(state)), failure
 
     def _answer(self, k: int, ref: Any, wait: float) -> tuple[Any, Exception | None]:
         """The node's answer, or why there is none; what the node itself refuses is raised."""
-        ray = _ray()
+        ray = ray_module()
         try:
             return ray.get(ref, timeout=wait), None
         except ray.exceptions.RayTaskError as error:
@@ -316,7 +302,7 @@ class RayNetwork(CentralNetwork):
     def _replace(self, k: int) -> Exception | None:
         """A new actor from the state at the task's start; then the task so far, again. Or why
         that failed, too."""
-        ray = _ray()
+        ray = ray_module()
         ray.kill(self.workers[k])
         self.failures += 1
         self.workers[k] = worker = self._new(k)
@@ -324,20 +310,18 @@ class RayNetwork(CentralNetwork):
         if failure is not None or self._begun is None:
             return failure
         self._noted = None  # one of them may have died with the node
-        directions, steps = [g for g, _ in self._rounds], [step for _, step in self._rounds]
-        replayed = worker.replay.remote(
-            self._context, steps, self._positions[k], *self._begun[k], *directions
-        )
-        return self._answer(k, replayed, self.timeout * (2 + len(steps)))[1]
+        told = [self._send(k, method, call, 1) for method, call in self._so_far(k)]
+        wait = self.timeout * (2 + len(told))
+        failures = (self._answer(k, ref, wait)[1] for ref in told)
+        return next((failure for failure in failures if failure is not None), None)
 
-
-def _present(placed: Placed) -> list[Any]:
-    """The references, if the Ray that holds the states still runs."""
-    if placed[0].session is None or placed[0].session != _session():
-        raise NetworkError(LOST)
-    return [reference.state for reference in placed]
-
-
-def _own(state: NodeState) -> NodeState:
-    """The state in memory of our own: Ray's arrays are read-only and go with Ray."""
-    return NodeState.from_arrays({k: np.array(a) for k, a in state.to_arrays().items()})
+    def _so_far(self, k: int) -> list[Call]:
+        """All that a node has been told in this task, for another one to take its place."""
+        assert self._begun is not None
+        calls: list[Call] = [("begin", self._begun[k])]
+        if self._context is not None:
+            calls += [("factorise", (self._context,)), *self._news]
+        if self._positions[k] is not None:
+            calls.append(("move_to", (self._positions[k],)))
+        calls += self._since
+        return calls if self._moves is None else [*calls, ("move", (self._moves[k],))]

@@ -11,10 +11,13 @@ import fcntl
 import logging
 import os
 import shutil
+import socket
 import sys
 import tempfile
 from pathlib import Path
 from typing import IO, Any
+
+from ..errors import ParameterError
 
 PREFIX = "conche-ray-"
 LONGEST = 30  # characters of a folder's name: a socket's whole path must stay within 107
@@ -79,3 +82,16 @@ def _remove(folder: Path, lock: IO[str] | None) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     if lock is not None:
         lock.close()
+
+
+def check_address(address: str | None, running: str) -> None:
+    """One process has one Ray: another address than its must not be ignored."""
+    if address in (None, "auto", "local") or "://" in str(address):
+        return
+    host, _, port = str(address).rpartition(":")
+    try:
+        asked = f"{socket.gethostbyname(host)}:{port}"
+    except OSError:
+        asked = address
+    if running not in (address, asked):
+        raise ParameterError(f"Ray runs here already, at {running}: not at address={address!r}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -28,9 +27,10 @@ class Worker:
         """Become the node of another stream."""
         self.scaling, self.node = setup.scaling, setup.node(k)
 
-    def begin(self, block: Any, state: NodeState) -> Opening:
+    def begin(self, block: Any, state: NodeState, outputs: slice | None) -> Opening:
         """Take a task's columns, or read them here, and the node's state."""
-        return self.node.begin(block.read() if isinstance(block, Columns) else block, state)
+        block = block.read() if isinstance(block, Columns) else block
+        return self.node.begin(block, state.only(outputs))
 
     def factorise(self, context: Context) -> None:
         """Factorise the block with what all nodes agreed on."""
@@ -42,23 +42,19 @@ class Worker:
             self.node.accept(*before)
         return self.node.propose(g)
 
-    def replay(
-        self,
-        context: Context | None,
-        steps: Sequence[Step | None],
-        position: Position | None,
-        block: Any,
-        state: NodeState,
-        *directions: Array,
-    ) -> None:
-        """The task so far, as one call: it fails as a whole, or this node stands where it stood."""
-        self.begin(block, state)
-        if context is not None:
-            self.factorise(context)
-        if position is not None:
-            self.node.move_to(position)
-        for g, step in zip(directions, steps, strict=True):
-            self.propose(g, step)
+    def ask(self, question: str, before: Step | None, *about: Any) -> Any:
+        """What the solver's coordinator wants to know, after the last round's step."""
+        if before is not None:
+            self.node.accept(*before)
+        return self.node.ask(question, *about)
+
+    def move(self, d: Array) -> None:
+        """Stand where the coordinator says."""
+        self.node.move(d)
+
+    def move_to(self, position: Position) -> None:
+        """Stand where another node stood."""
+        self.node.move_to(position)
 
     def position(self) -> Position:
         """Where the node stands in the task's rounds."""

@@ -17,7 +17,7 @@ from ..errors import NetworkError
 from .partition import Partition
 from .scalars import Scalars
 from .scaling import Kept, Scaling
-from .solvers.base import Context, Solver, Subproblem
+from .solvers.base import Context, Meeting, Solver
 
 T = TypeVar("T")
 
@@ -43,6 +43,10 @@ class NodeState:
     weights: Array  # p_k x n_outputs, for scaled columns; the intercept's, if any, comes last
     kept: Kept = field(default_factory=dict)  # by its solver
     numbers: Kept = field(default_factory=dict)  # by its scaling
+
+    def only(self, outputs: slice | None) -> NodeState:
+        """The state of some outputs alone; None: of all."""
+        return self if outputs is None else replace(self, weights=self.weights[:, outputs])
 
     def to_arrays(self) -> dict[str, Array]:
         """By name, as they are saved and sent."""
@@ -70,12 +74,17 @@ class Setup:
 
     def node(self, k: int) -> Node:
         """The k-th node; the first one holds the intercept, if there is any."""
-        return Node(self.solver, self.scaling, self.partition.intercept and k == 0)
+        return Node(self.solver, self.scaling, self.partition.intercept and k == 0, k)
 
-    def fresh(self, n_outputs: int, dtype: Any) -> list[NodeState]:
-        """Every node's state before the first task: zero weights."""
+    def weight_counts(self) -> list[int]:
+        """Of every node, and of the coordinator where it keeps the past of all columns."""
         counts = self.partition.weight_counts()
-        return [NodeState(np.zeros((count, n_outputs), dtype)) for count in counts]
+        return [*counts, sum(counts)] if self.solver.meeting is Meeting.POOL else counts
+
+    def fresh(self, n_outputs: int, dtype: str) -> list[NodeState]:
+        """Every state before the first task: zero weights."""
+        dtype = self.solver.precision(dtype)
+        return [NodeState(np.zeros((count, n_outputs), dtype)) for count in self.weight_counts()]
 
 
 class Position(NamedTuple):
@@ -98,7 +107,7 @@ class _Work:
 class _Rounds:
     """What its rounds need: the factorised block, and where the node stands."""
 
-    sub: Subproblem
+    sub: Any  # the solver's `Subproblem`
     context: Context
     at: Position
 
@@ -111,10 +120,14 @@ class Node:
     solver : what it does with its block.
     scaling : what it does to its columns first.
     intercept : whether it holds the constant column, the last of its block.
+    number : which node of the network it is.
     """
 
-    def __init__(self, solver: Solver[Any], scaling: Scaling, intercept: bool = False):
+    def __init__(
+        self, solver: Solver[Any], scaling: Scaling, intercept: bool = False, number: int = 0
+    ):
         self.solver, self.scaling, self.intercept = solver, scaling, intercept
+        self.number = number
         self._work: _Work | None = None
         self._rounds: _Rounds | None = None
 
@@ -149,7 +162,7 @@ class Node:
     def factorise(self, context: Context) -> None:
         """Factorise the block, once for the whole task, with what all nodes agreed on."""
         work = _under_way(self._work)
-        context = replace(context, holds_intercept=self.intercept)
+        context = replace(context, holds_intercept=self.intercept, node=self.number)
         state = work.state
         sub = self.solver.factorise(work.block, state.weights, state.kept, context)
         nothing = np.zeros((sub.size, state.weights.shape[1]), state.weights.dtype)
@@ -170,6 +183,18 @@ class Node:
             step = np.array(1.0 / rounds.context.n_nodes)
         q = z if momentum is None else z + momentum.astype(d.dtype) * q
         rounds.at = Position(d + step.astype(d.dtype) * q, q, z)
+
+    def ask(self, question: str, *about: Any) -> Any:
+        """What the solver's own coordinator wants to know."""
+        rounds = _under_way(self._rounds)
+        if question not in rounds.sub.questions:
+            raise NetworkError(f"a node of this solver knows no {question!r}")
+        return getattr(rounds.sub, question)(rounds.at.d, *about)
+
+    def move(self, d: Array) -> None:
+        """Stand at the update d, which the coordinator has found."""
+        rounds = _under_way(self._rounds)
+        rounds.at = rounds.at._replace(d=d)
 
     def position(self) -> Position:
         """Where the node stands in the task's rounds."""

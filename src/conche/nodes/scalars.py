@@ -31,6 +31,11 @@ class Scalars:
         """What is left of the gradient of the nodes' own problems; zero where they are exact."""
         return 0.0
 
+    def eigenvalue(self) -> Array | None:
+        """The least that C^-1 times the problem's curvature may have, for proposals z = C^-1 r;
+        None where nobody knows."""
+        return None
+
 
 @dataclass(frozen=True)
 class Projection(Scalars):
@@ -56,6 +61,24 @@ class PenaltyScalars(Scalars):
     def products(self) -> tuple[Array, Array, Array]:
         """z.Pz, q.Pz and d.Pz."""
         return self.zPz, self.qPz, self.dPz
+
+
+@dataclass(frozen=True)
+class SpectralScalars(PenaltyScalars):
+    """The same, where proposals are nearly Newton's: z = C^-1 r, and no less than ``least`` of C is
+    in the problem's curvature."""
+
+    least: Array
+
+    def eigenvalue(self) -> Array:
+        """``least``."""
+        return self.least
+
+    @classmethod
+    def of(cls, scalars: PenaltyScalars, least: Array) -> SpectralScalars:
+        """With what the coordinator knows of the nodes' proposals together, for every strength."""
+        every = np.repeat(least, len(scalars.zPz) // len(least))
+        return cls(scalars.zPz, scalars.qPz, scalars.dPz, scalars.slack, every)
 
 
 @dataclass(frozen=True)

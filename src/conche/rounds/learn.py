@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..common.arrays import Array
 from ..errors import DivergenceError
-from ..network import Coefficients, Network, Placed
+from ..network import Coefficients, Lost, Network, Placed
 from ..nodes.solvers import Context, Solver
 from .losses import Loss
 from .objective import Objective
 from .steps import Problem, Standing, Steps
+
+SOME = 256  # samples of a task that are left out to choose the strength of the ridge
 
 
 class Job(NamedTuple):
@@ -25,6 +27,7 @@ class Job(NamedTuple):
     loss: Loss
     solver: Solver[Any]
     context: Context
+    outputs: slice | None = None  # to go on with, where the nodes have more
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,10 @@ class Outcome(NamedTuple):
     before: Array  # predictions before the task was learnt, and after: n_samples x n_outputs
     after: Array
     views: Array | None  # every node's own predictions, without a centre
+    objective: Array  # with its penalty, after the last round
+    certified: Array  # whether the rounds would have ended by themselves, per output
+    lost: Lost | None  # what memory has cost
+    left_out: Array | None  # loss of some samples had they been left out, summed; per output
 
 
 def learn(
@@ -63,13 +70,13 @@ def learn(
     job : the task.
     steps : the kind of steps that the rounds take, and when they end before ``n_rounds``.
     """
-    opening = network.begin(job.X, placed)
+    opening = network.begin(job.X, placed, job.outputs)
     context = job.solver.agree(opening.report, job.context)
     network.factorise(context)
     v = opening.predictions
-    if context.sketch_rows:
-        v = np.concatenate([v, np.zeros((context.sketch_rows, v.shape[1]), v.dtype)])
-    problem = Problem(Objective(job.loss, job.Y), context.n_nodes, context.intercept)
+    if context.past_rows:
+        v = np.concatenate([v, np.zeros((context.past_rows, v.shape[1]), v.dtype)])
+    problem = Problem(Objective(job.loss, job.Y), network.voices(context), context.intercept)
     now = steps.init(problem, v, network)
     rounds: list[Round] = []
     for i in range(n_rounds):
@@ -81,8 +88,38 @@ def learn(
             break
     views = steps.views(problem, now, network)
     after = now.point.v[: len(job.Y)]
-    ended, placed = network.end(job.loss.past_curvature(after, job.Y))
-    return Outcome(rounds, context, ended, placed, opening.predictions, after, views)
+    curvature = job.loss.past_curvature(after, job.Y)
+    lost = network.conclude(curvature)
+    left_out = _left_out(network, job, after) if len(context.each) > 1 else None
+    ended, placed = network.end(curvature)
+    rounds[0] = replace(rounds[0], sent=rounds[0].sent + network.overhead)
+    certified = steps.certified(now) | steps.finished(now)
+    return Outcome(
+        rounds,
+        context,
+        ended,
+        placed,
+        opening.predictions,
+        after,
+        views,
+        now.point.total,
+        certified,
+        lost,
+        left_out,
+    )
+
+
+def _left_out(network: Network, job: Job, after: Array) -> Array | None:
+    """How well some of the samples are predicted by all others: v - h g / (1 - c h), h how much a
+    sample bends its own prediction, g and c minus the loss's slope and its curvature there."""
+    rows = np.unique(np.linspace(0, len(after) - 1, SOME).astype(int))
+    bends = network.leverage(rows)
+    if bends is None:
+        return None
+    v, y = after[rows], job.Y[rows]
+    h = np.repeat(bends, v.shape[1] // len(bends), axis=0).T
+    g, c = job.loss.descent(v, y), job.loss.curvature(v, y)
+    return job.loss.value(v - h * g / np.maximum(1 - c * h, 1e-8), y)
 
 
 def _check_finite(now: Standing[Any], task: int, i: int) -> None:
@@ -99,7 +136,7 @@ def _measured(
 ) -> Round:
     objective, point = problem.objective, now.point
     n, value = objective.n, point.value
-    if len(point.v) > n:  # without the sketch's rows
+    if len(point.v) > n:  # without the past's rows
         value = objective.loss.value(point.v[:n], objective.y)
     return Round(
         squares=np.mean(np.square(point.g[:n], dtype=np.float64), axis=0),

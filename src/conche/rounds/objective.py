@@ -11,7 +11,7 @@ FARTHEST = 100.0  # that a prediction may move in one step of a line search; exp
 
 
 class Objective:
-    """The task's loss, and below it the sketch's rows: squares around the old estimate."""
+    """The task's loss, and below it the past's rows: squares around the old estimate."""
 
     def __init__(self, loss: Loss, y: Array):
         self.loss, self.y, self.n = loss, y, len(y)
@@ -50,13 +50,14 @@ class Objective:
         if self.loss.quadratic:
             return newton(a)
         best = total(a)
+        rounding = 4 * float(np.finfo(np.float64).eps)  # the value is no finer, Newton's step is
         # far from the boundary the curvature vanishes, and Newton's step explodes
         least = 1e3 * FARTHEST / float(np.finfo(Aq.dtype).max)  # no step is beyond the numbers
         longest = FARTHEST / np.maximum(np.abs(Aq).max(axis=0, initial=0.0), least)
         for _ in range(25):
             move = np.clip(newton(a), -longest, longest)
             for _ in range(30):
-                worse = ~(total(a + move) <= best)
+                worse = ~(total(a + move) <= best + rounding * np.abs(best))
                 if not np.any(worse):
                     break
                 move = np.where(worse, move / 2, move)

@@ -32,7 +32,9 @@ class Train:
     solver: str = option(
         "memory: does not forget. damped, exact: Algorithm 1. elastic-net: L1.", "memory"
     )
-    rank: int | None = option("Directions of the past that the nodes share (memory).")
+    rank: int | None = option(
+        "Directions of the past that are kept (memory); up to so many columns, all."
+    )
     damping: str | None = option("A number, or auto (memory, damped).")
     discount: float | None = option("Weight of the past per task (memory).")
     local_steps: int | None = option(
@@ -40,9 +42,9 @@ class Train:
     )
     alpha: float | None = option("Strength of the penalty (elastic-net).")
     l1_ratio: float | None = option("Share of the L1 penalty (elastic-net); 0.5.")
-    rounds: int | None = option("Rounds a task; 10 (memory) or 1.")
+    rounds: int | None = option("Rounds a task: at most 30 (memory), or 1.")
     steps: str | None = option("safe (1/K), adaptive, or cg, the default of memory.")
-    tol: float | None = option("End a task's rounds at this relative distance.")
+    tol: float | None = option("End a task's rounds at this relative distance; 1e-6 (memory).")
     classify: bool = flag("--classify", "The target is a label (text always is).")
     classes: str | None = option("All labels, where the first task has not all of them.")
     loss: str | None = option("With labels: squared (unless given) or logistic.")

@@ -50,7 +50,7 @@ def learning(names: Sequence[str], seen: int, labels: bool) -> Iterator[Report]:
     width = max(len("task"), *(len(name) for name in names))
     console.print(
         f"{'task':<{width}}  {'samples':>8}  {'before':>9}  {'after':>9}  {'seconds':>8}  "
-        f"{'MB sent':>8}    ({what} before and after it was learnt)",
+        f"{'MB sent':>8}  {'above offline':>13}    ({what} before and after it was learnt)",
         style="dim",
         soft_wrap=True,
     )
@@ -65,13 +65,20 @@ def learning(names: Sequence[str], seen: int, labels: bool) -> Iterator[Report]:
             console.print(
                 f"{name:<{width}}  {record['samples']:>8}  {number(record['before']):>9}  "
                 f"{number(record['after']):>9}  {record['seconds']:>8.2f}  "
-                f"{record['bytes'] / 1e6:>8.2f}",
+                f"{record['bytes'] / 1e6:>8.2f}  {_above(record['gap']):>13}",
                 markup=False,
                 soft_wrap=True,
             )
             progress.advance(bar)
 
         yield report
+
+
+def _above(gap: float) -> str:
+    """How far the offline objective is above its minimum, as a share of it."""
+    if np.isinf(gap):
+        return "unknown"
+    return "0" if gap < 1e-9 else f"{gap:.2%}"
 
 
 def trained(model: Any, out: Path) -> None:

@@ -16,13 +16,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from enum import Enum
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from ...common.arrays import Array, Block
 from ..scalars import Scalars
 from ..scaling import Kept
+
+
+class Meeting(Enum):
+    """How the coordinator and the nodes of a solver come to a proposal."""
+
+    CENTRE = "centre"  # nodes propose, the coordinator adds up
+    POOL = "pool"  # the coordinator has all columns, rotated, and solves alone
+    PRINCIPAL = "principal"  # nodes propose, and the coordinator corrects with what all share
 
 
 @dataclass(frozen=True)
@@ -33,13 +42,17 @@ class Context:
     n_nodes: int
     n_samples: int
     smoothness: float  # tau of the loss
+    quadratic: bool = True  # whether the loss is
     damping: float = 0.0
-    shrinkage: float = 1.0  # theta: the share of the past that is kept block by block
-    sketch_rows: int = 0  # rows that the sketch of the past adds below the task's
+    past_rows: int = 0  # rows that the past's directions add below the task's
     strength: float = 1.0  # of the damping, where several are tried
+    each: tuple[float, ...] = (1.0,)  # strengths that are tried side by side
+    n_columns: int = 1  # of all nodes
     sigma: float = 1.0  # sigma' of CoCoA: how far nodes allow for the others' moves
     intercept: bool = False  # whether some node has the constant column
     holds_intercept: bool = False  # whether this one has: its last
+    node: int = 0  # its number
+    apart: bool = False  # whether nodes are in processes of their own
 
 
 class Solution(NamedTuple):
@@ -54,10 +67,20 @@ class Subproblem(ABC):
 
     Updates are held in *coordinates* of the subproblem's choosing (the block's weights where it is
     tall, its samples where it is wide, so that rounds never touch a million columns); ``lift``
-    turns them into weights.
+    turns them into weights. Some solvers' coordinators ask for more than proposals: a question is
+    a method's name, and its first argument the update so far.
     """
 
     size: int  # number of coordinates
+    questions: tuple[str, ...] = ()  # what may be asked
+
+    @abstractmethod
+    def lift(self, d: Array) -> Array:
+        """The block's weights for the coordinates d."""
+
+
+class Proposing(Subproblem):
+    """A block whose node makes proposals."""
 
     @abstractmethod
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
@@ -65,17 +88,13 @@ class Subproblem(ABC):
 
         Parameters
         ----------
-        g : the descent direction in prediction space: task rows, then sketch rows.
+        g : the descent direction in prediction space: task rows, then the past's rows.
         d, q : the update since the task began and the last direction, in coordinates.
         """
 
     @abstractmethod
     def image(self, z: Array) -> Array:
-        """What z does to the predictions: A_k z, then the sketch rows."""
-
-    @abstractmethod
-    def lift(self, d: Array) -> Array:
-        """The block's weights for the coordinates d."""
+        """What z does to the predictions: A_k z, then the past's rows."""
 
 
 S = TypeVar("S", bound=Subproblem)
@@ -84,6 +103,27 @@ S = TypeVar("S", bound=Subproblem)
 class Solver(ABC, Generic[S]):
     """What one node does with its block."""
 
+    discount: float = 1.0  # the weight of the past per task, where there is any
+    remembers: ClassVar[bool] = False  # whether past tasks are kept
+
+    @property
+    def meeting(self) -> Meeting:
+        """How nodes and coordinator come to a proposal."""
+        return Meeting.CENTRE
+
+    def coordinator(self) -> Solver[Any]:
+        """What the coordinator itself solves with, where all columns meet there."""
+        raise NotImplementedError
+
+    def precision(self, dtype: str) -> str:
+        """What weights are kept in, for data of this type."""
+        return dtype
+
+    @property
+    def news(self) -> frozenset[str]:
+        """Questions that change what a node knows: another in its place must be asked them too."""
+        return frozenset()
+
     def kind_of_steps(self, asked: str) -> str:
         """Which kind of steps serves proposals of this solver; quadratic ones take any."""
         return asked
@@ -91,6 +131,10 @@ class Solver(ABC, Generic[S]):
     def strengths(self) -> tuple[float, ...]:
         """Strengths of the damping that learn side by side: one, unless it chooses itself."""
         return (1.0,)
+
+    def enough(self, n_columns: int) -> float:
+        """Samples after which the strength is chosen for good; never, unless the solver says so."""
+        return np.inf
 
     def nearly_square(self, n_samples: int, sizes: Sequence[int]) -> list[int]:
         """Nodes whose number of columns makes the expected error infinite: none, but for Exact."""

@@ -23,7 +23,7 @@ from sklearn.linear_model import enet_path
 from ...common.arrays import Array, Block, as_dense
 from ..scalars import ElasticNetScalars
 from ..scaling import Kept
-from .base import Context, Solution, Solver, Subproblem
+from .base import Context, Proposing, Solution, Solver
 
 SWEEPS = 5  # working sets a round, at most
 PASSES = 200  # of coordinate descent over a working set, at most
@@ -50,7 +50,7 @@ class ElasticNetSolver(Solver["CoordinateDescent"]):
         return CoordinateDescent(block, weights, self, context)
 
 
-class CoordinateDescent(Subproblem):
+class CoordinateDescent(Proposing):
     """The node's own elastic net, one output after the other; coordinates are the weights."""
 
     def __init__(self, block: Block, weights: Array, solver: ElasticNetSolver, context: Context):

@@ -26,10 +26,12 @@ from scipy.sparse.linalg import lsmr
 from sklearn.exceptions import ConvergenceWarning
 
 from ...common.arrays import Array, Block, by_columns, gram
+from ...errors import DataError
 from ..scalars import CutProjection, Projection, Scalars
-from .base import Solution, Subproblem
+from .base import Proposing, Solution
 
 SPARSE_GRAM_SIDE = 2000
+TOO_LARGE = "the features are too large: their squares overflow; scale them"
 
 
 def factorise(
@@ -91,7 +93,26 @@ class Cholesky:
         return np.asarray(x)
 
 
-class Factored(Subproblem):
+def robust_cholesky(M: Array) -> Cholesky:
+    """Cholesky of M; a semidefinite M gets the least jitter that makes it definite.
+
+    The factor only preconditions, so the jitter changes the path and not the solution.
+    """
+    too_large = DataError(TOO_LARGE)
+    if not np.isfinite(np.abs(M).sum(axis=0).max(initial=0.0)):
+        raise too_large
+    limit = len(M) * float(np.finfo(M.dtype).eps)
+    jitter = limit * float(np.max(np.diag(M), initial=0.0)) or 1.0
+    factor = Cholesky.of(M, worst=limit)
+    while factor is None:
+        if not np.isfinite(jitter):
+            raise too_large
+        factor = Cholesky.of(M, jitter, worst=0.0)
+        jitter *= 10
+    return factor
+
+
+class Factored(Proposing):
     """A block that is ready for any direction; its proposals depend on g alone."""
 
 

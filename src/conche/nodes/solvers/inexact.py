@@ -13,7 +13,7 @@ import numpy as np
 from ...common.arrays import Array, Block, by_columns, column_dots, ratio
 from ..scalars import InexactScalars
 from ..scaling import Kept
-from .base import Context, Solution, Subproblem, Wrapper
+from .base import Context, Proposing, Solution, Wrapper
 from .damped import DampedSolver
 from .exact import ExactSolver
 
@@ -30,7 +30,7 @@ class InexactSolver(Wrapper["LocalSteps"]):
         return LocalSteps(block, self.base.ridge(context), context.smoothness, self.steps)
 
 
-class LocalSteps(Subproblem):
+class LocalSteps(Proposing):
     """(A^T A + ridge) z = tau A^T g by conjugate gradients; coordinates are the block's weights."""
 
     def __init__(self, block: Block, ridge: float, scale: float, steps: int):

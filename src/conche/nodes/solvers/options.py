@@ -19,8 +19,15 @@ from .damped import DampedSolver
 from .elastic_net import ElasticNetSolver
 from .exact import ExactSolver
 from .inexact import InexactSolver
-from .memory import MemorySolver, default_rank
-from .strengths import Strengths
+from .pooled import PooledMemory
+from .principal import PrincipalMemory
+from .strengths import STRENGTHS, Strengths
+
+LOSSLESS = 2048  # columns up to which nothing is lost by default: a matrix of 32 MB
+BEYOND = 1024  # directions for more columns than that
+MOST_NUMBERS = 1 << 25  # of all directions together: 256 MB
+
+SIDE_BY_SIDE = (1.0, 1e-4, 1e-3, 1e-2, 0.1, 3.0, 10.0, 30.0, 100.0)  # strengths of the ridge
 
 Damping = float | Literal["auto"] | None
 
@@ -29,8 +36,9 @@ class SolverOption(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn sh
     """What a node does with its block, as a user says it."""
 
     @abstractmethod
-    def solver(self, partition: Partition, seed: int) -> Solver[Any]:
-        """The solver for columns split this way; refuses parameters that cannot be."""
+    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
+        """The solver for columns split this way, on nodes with a centre or without; refuses
+        parameters that cannot be."""
 
 
 class Exact(SolverOption):
@@ -51,7 +59,7 @@ class Exact(SolverOption):
     def __init__(self, local_steps: int | None = None):
         self.local_steps = local_steps
 
-    def solver(self, partition: Partition, seed: int) -> Solver[Any]:
+    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
         """Minimum norm, or steps towards it."""
         return _inexact(ExactSolver(), self.local_steps)
 
@@ -71,7 +79,7 @@ class Damped(SolverOption):
         self.damping = damping
         self.local_steps = local_steps
 
-    def solver(self, partition: Partition, seed: int) -> Solver[Any]:
+    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
         """The brake as given, or all strengths of it."""
         if _is_auto(self.damping):
             return Strengths(_inexact(DampedSolver(), self.local_steps))
@@ -83,11 +91,14 @@ class Memory(SolverOption):
 
     Parameters
     ----------
-    rank : directions of the past that the nodes share; 0 keeps every block's own curvature alone.
-        None: twice the number of columns, within 256 and 600 (one node of up to 4096 columns: 0,
-        because it has its exact curvature).
+    rank : principal directions of the past that are kept. Up to that many columns nothing is lost,
+        and the estimate is the offline ridge solution after every task, for any number of nodes.
+        None: lossless up to 2048 columns, 1024 beyond, fewer where they would take more than
+        256 MB over all nodes. 0: every block's own curvature alone, as on a `Graph`.
     damping : the ridge lambda that the stream starts with. None: every column has its own, which
-        depends on neither its unit nor its origin. ``"auto"``: as in `Damped`.
+        depends on neither its unit nor its origin (sparse columns share one). Nine strengths of it
+        learn side by side until two samples a column have been seen; then the one that predicts
+        samples best that are left out goes on alone. ``"auto"``: all of them go on for ever.
     discount : the weight of the past per task; 1 never forgets.
 
     Examples
@@ -102,19 +113,36 @@ class Memory(SolverOption):
         self.damping = damping
         self.discount = discount
 
-    def solver(self, partition: Partition, seed: int) -> Solver[Any]:
-        """Curvature with the ridge as given, or all strengths of it."""
+    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
+        """Lossless where all columns fit the rank, principal directions otherwise."""
         rank = None if self.rank is None else whole("rank", self.rank, least=0, most=1e9)
+        columns = sum(partition.weight_counts())
+        if not central and rank:
+            raise ParameterError(
+                f"rank={rank} needs a centre that merges: on a Graph it is 0, the blocks alone"
+            )
         if rank is None:
-            rank = default_rank(partition.n_features, len(partition))
+            rank = default_rank(columns) if central else 0
         auto = _is_auto(self.damping)
-        base = MemorySolver(
-            rank,
-            None if auto else _damping(self.damping),
-            real("discount", self.discount, most=1.0),
-            seed,
-        )
-        return Strengths(base) if auto else base
+        damping = None if auto else _damping(self.damping)
+        discount = real("discount", self.discount, most=1.0)
+        each: tuple[float, ...] = (1.0,)
+        if auto or damping is None:
+            each = SIDE_BY_SIDE if rank else STRENGTHS if auto else each
+        if columns <= rank:
+            return PooledMemory(damping, discount, seed, each, not auto)
+        return PrincipalMemory(damping, discount, seed, each, not auto, rank)
+
+
+def default_rank(n_columns: int) -> int:
+    """The rule behind ``rank=None``.
+
+    >>> default_rank(500), default_rank(5000), default_rank(100_000)
+    (500, 1024, 335)
+    """
+    if n_columns <= LOSSLESS:
+        return n_columns
+    return min(BEYOND, MOST_NUMBERS // n_columns)
 
 
 class ElasticNet(SolverOption):
@@ -130,7 +158,7 @@ class ElasticNet(SolverOption):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
 
-    def solver(self, partition: Partition, seed: int) -> Solver[Any]:
+    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
         """Coordinate descent on every node."""
         alpha = real("alpha", self.alpha, most=1e100)
         if alpha < 1e-100:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...common.arrays import Array, Block
 from ..scaling import Kept
-from .base import Context, Solution, Solver, Subproblem, Wrapper
+from .base import Context, Proposing, Solution, Solver, Wrapper
 
 STRENGTHS = (1.0, 0.01, 0.1, 10.0, 100.0)  # of the default damping, which ties go to
 
@@ -50,10 +50,10 @@ class Strengths(Wrapper["SideBySide"]):
         return self.base.rescaled(kept, ratio)
 
 
-class SideBySide(Subproblem):
+class SideBySide(Proposing):
     """Subproblems side by side, each for its own outputs; coordinates are padded to the longest."""
 
-    def __init__(self, parts: list[Subproblem]):
+    def __init__(self, parts: list[Proposing]):
         self.parts = parts
         self.size = max(part.size for part in parts)
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from ...common.arrays import Array, column_dots
 from ...network import CentralNetwork, Network
-from ...nodes import Proposal
 from ...nodes.scalars import Scalars
 from ..certificate import Asked, lower_bound, optimality_gap
 from ..objective import Objective
@@ -36,7 +35,7 @@ class Problem(NamedTuple):
 class Point:
     """Predictions, and what the objective is like there; one column or number per output."""
 
-    v: Array  # of the task's rows, then of the sketch's rows
+    v: Array  # of the task's rows, then of the past's rows
     g: Array  # descent direction
     value: Array  # of the objective without its penalty
     penalty: Array | float = 0.0  # at most
@@ -92,6 +91,10 @@ class Steps(ABC, Generic[N, L]):
         """How far the objective is above its optimum, at most; one number per output."""
         return optimality_gap(now.floor, now.point.total)
 
+    def certified(self, now: Standing[L]) -> Array:
+        """Outputs whose bound is within ``tol`` of the objective that the task began with."""
+        return np.asarray(self.bound(now) <= (self.tol or 0.0) * now.first)
+
     @abstractmethod
     def finished(self, now: Standing[L]) -> bool:
         """Whether further rounds are not wanted, or would divide noise by noise."""
@@ -117,6 +120,7 @@ class Move(NamedTuple):
     momentum: Array | None = None
     last: Any = None
     done: Array | None = None
+    floor: Array | None = None  # a lower bound of the optimum that the kind itself knows
 
 
 class CentralSteps(Steps[CentralNetwork, L]):
@@ -134,8 +138,10 @@ class CentralSteps(Steps[CentralNetwork, L]):
         """The move that the proposals lead to: Az is what they do to the predictions."""
 
     def step(self, problem: Problem, now: Standing[L], network: CentralNetwork) -> Standing[L]:
-        proposal = network.propose(now.point.g)
-        Az, scalars = proposal
+        if not problem.objective.loss.quadratic:
+            n = problem.objective.n
+            network.refresh(problem.objective.curvature(now.point.v)[:n], now.rounds)
+        Az, scalars = network.propose(now.point.g)
         point = replace(now.point, penalty=self.penalty(now.point, scalars))
         asked = Asked(problem.objective, point.g, point.value, point.penalty, Az, problem.intercept)
         found = lower_bound(scalars, asked)
@@ -143,6 +149,8 @@ class CentralSteps(Steps[CentralNetwork, L]):
         now = replace(now, point=point, first=first, floor=np.maximum(now.floor, found))
         move = self.move(problem, now, Az, scalars)
         network.accept(move.step, move.momentum)
+        if move.floor is not None:
+            now = replace(now, floor=np.maximum(now.floor, move.floor))
         after = Point.at(problem.objective, move.v, move.penalty)
         return replace(
             now,
@@ -152,7 +160,7 @@ class CentralSteps(Steps[CentralNetwork, L]):
             rounds=now.rounds + 1,
             sure=bool(np.all(np.isfinite(found))),
             moved=self._moved(problem, now, move),
-            sent=bytes_sent(problem.n_nodes, point.g, move, proposal),
+            sent=network.cost([point.g, move.step, move.momentum, Az, *scalars.values()]),
             accuracy=scalars.accuracy(),
         )
 
@@ -170,8 +178,8 @@ class CentralSteps(Steps[CentralNetwork, L]):
             return True
         if self.tol is None:
             return False
-        certified = np.all(self.bound(now) <= self.tol * now.first)
-        return bool(certified) or (not now.sure and now.moved <= self.tol)
+        certified = bool(np.all(self.certified(now)))
+        return certified or (not now.sure and now.moved <= self.tol)
 
 
 def measure(
@@ -187,9 +195,3 @@ def measure(
     size = size + np.sqrt(np.maximum(dPd * zPz, 0.0))
     rounding = 16 * np.sqrt(len(Az)) * float(np.finfo(Az.dtype).eps)
     return zPz, dPz, rz, (rz <= rounding * size) | done
-
-
-def bytes_sent(n_nodes: int, g: Array, move: Move, proposal: Proposal) -> int:
-    """Between coordinator and nodes in a round: g and the step down, images and scalars up."""
-    travels = (g, move.step, move.momentum, proposal.image, *proposal.scalars.values())
-    return n_nodes * sum(array.nbytes for array in travels if array is not None)

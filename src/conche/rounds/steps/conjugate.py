@@ -21,6 +21,7 @@ class Direction:
     rz: Array
     qPq: Array
     dPq: Array
+    radau: Array | None = None  # twice the gap is at most this times r.z
 
 
 class ConjugateGradients(CentralSteps[Direction | None]):
@@ -50,11 +51,30 @@ class ConjugateGradients(CentralSteps[Direction | None]):
                 qPq, dPq = np.where(uphill, zPz, qPq), np.where(uphill, dPz, dPq)
         step = problem.objective.best_step(point.v, Aq, qPq, dPq)
         step, momentum = np.where(done, 0.0, step), np.where(done, 0.0, momentum)
-        last = Direction(point.g, step, Aq, rz, qPq, dPq)
-        return Move(*_moved(point, last), step, momentum, last, done)
+        radau = _radau(now.last, momentum, scalars.eigenvalue(), problem)
+        last = Direction(point.g, step, Aq, rz, qPq, dPq, radau)
+        floor = None if radau is None else point.total - 0.5 * radau * rz
+        return Move(*_moved(point, last), step, momentum, last, done, floor)
 
 
 def _moved(point: Point, along: Direction) -> tuple[Array, Array | float]:
     """Predictions and penalty after the step."""
     v = point.v + along.step.astype(along.Aq.dtype) * along.Aq
     return v, point.penalty + along.step * along.dPq + 0.5 * along.step**2 * along.qPq
+
+
+def _radau(
+    last: Direction | None, momentum: Array, least: Array | None, problem: Problem
+) -> Array | None:
+    """Gauss and Radau's quadrature: e.T e <= radau r.z for the error e of conjugate gradients on a
+    quadratic with curvature T, from their own steps and the ``least`` eigenvalue (Golub and
+    Meurant). It starts at 1 / least, which holds for any step, and soon is nearly exact."""
+    if least is None or not problem.objective.loss.quadratic:
+        return None
+    first = 1 / least
+    if last is None or last.radau is None:
+        return np.asarray(first)
+    ahead = last.radau - last.step
+    goes_on = (ahead > 0) & (momentum > 0)
+    next_one = ahead / np.where(goes_on, least * ahead + momentum, 1.0)
+    return np.where(goes_on, np.minimum(next_one, first), first)

@@ -1,0 +1,330 @@
+"""What the Conche method reaches: the tables of docs/method.md.
+
+    python -m benchmarks.method [exact hard flat digits defaults ablation] --data ../shared/data
+
+Errors are means over test tasks; offline is the ridge solution on all tasks at once, with the same
+ridge. Sections that need MNIST are left out without --data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import conche
+from conche import Memory, Task
+from conche.common.arrays import Array
+from conche.network import principal as merging
+from conche.nodes.solvers import principal as blocks
+from conche.tasks import embedded_digits
+from tests.helpers.hard_streams import KINDS, class_incremental, hard, rare_columns
+from tests.helpers.reference import ridge_solution
+from tests.helpers.streams import beijing, mnist
+
+SEEDS = 5
+
+
+def learn(model: Any, tasks: Sequence[Task]) -> Any:
+    for task in tasks:
+        model.partial_fit(task.X, task.y)
+    return model
+
+
+def mean_square(predict: Callable[[Array], Array], tasks: Sequence[Task]) -> float:
+    return float(np.mean([np.mean((t.y - predict(t.X)) ** 2) for t in tasks]))
+
+
+def table(title: str, columns: Sequence[str], rows: Iterator[tuple[str, Sequence[Any]]]) -> None:
+    print(f"\n| {title} | " + " | ".join(columns) + " |")
+    print("|---" * (len(columns) + 1) + "|")
+    for name, cells in rows:
+        shown = [f"{cell:.4f}" if isinstance(cell, float) else str(cell) for cell in cells]
+        print(f"| {name} | " + " | ".join(shown) + " |", flush=True)
+
+
+def exact(data: Path | None) -> None:
+    """Random streams with p <= rank: the largest distance from offline after any task."""
+    worst, rounds = 0.0, 0
+    for seed in range(300):
+        for distance, used in exactness(seed):
+            worst, rounds = max(worst, distance), max(rounds, used)
+    print(f"\n300 random streams, p <= rank: coefficients within {worst:.1e} of the offline ridge")
+    print(f"solution's after every task, relative to their norm; at most {rounds} round(s) a task")
+
+
+def exactness(seed: int) -> Iterator[tuple[float, int]]:
+    """Distance from offline and rounds, after every task of one awkward stream."""
+    rng = np.random.default_rng(seed)
+    p, outputs = int(rng.integers(2, 60)), int(rng.integers(1, 4))
+    n_nodes, n_tasks = int(rng.integers(1, p + 1)), int(rng.integers(2, 9))
+    common, ridge = rng.choice([0, 0.5, 0.9, 0.99, 0.999]), 10 ** rng.uniform(-3, 2)
+    scale, intercept = 10 ** rng.uniform(-3, 3, p), bool(rng.integers(2))
+    constant, zero, double = rng.random(p) < 0.1, rng.random(p) < 0.1, rng.integers(0, p, p // 6)
+    w = rng.standard_normal((p, outputs))
+    model = conche.ConcheRegressor(
+        n_nodes=n_nodes, solver=Memory(damping=ridge), fit_intercept=intercept
+    )
+    seen: list[tuple[Array, Array]] = []
+    for _ in range(n_tasks):
+        n = int(np.exp(rng.uniform(0, np.log(400))))
+        Z = common**0.5 * rng.standard_normal((n, 1))
+        Z = Z + (1 - common) ** 0.5 * rng.standard_normal((n, p))
+        Z[:, constant], Z[:, zero] = 1.0, 0.0
+        Z[:, double] = Z[:, (double + 1) % p]
+        Y = Z @ w + 0.1 * rng.standard_normal((n, outputs))
+        model.partial_fit(Z * scale, Y if outputs > 1 else Y[:, 0])
+        ones = np.ones((n, int(intercept)))
+        seen.append((np.hstack([Z * scale, ones]), Y))
+        A, targets = (np.vstack(part) for part in zip(*seen, strict=True))
+        offline = ridge_solution(A, targets, ridge)
+        ours = np.atleast_2d(model.coef_).T
+        if intercept:
+            ours = np.vstack([ours, np.atleast_1d(model.intercept_)[None]])
+        last = model.history_[-1]["round"]
+        yield float(np.linalg.norm(ours - offline) / np.linalg.norm(offline)), last
+
+
+def hard_rows(n: int, noise: float, nodes: Sequence[int]) -> Iterator[tuple[str, Sequence[Any]]]:
+    for kind in KINDS:
+        stream = hard(kind, 1000, 8, n, noise)
+        damping = 4 * float(np.mean(stream.train[0].X.var(axis=0)))
+        alone = learn(conche.ConcheRegressor(1, solver=Memory(damping=damping)), stream.train)
+        offline = mean_square(alone.predict, stream.test)
+        cells: list[Any] = []
+        for K in nodes:
+            model = conche.ConcheRegressor(K, solver=Memory(rank=600, damping=damping))
+            cells.append(mean_square(learn(model, stream.train).predict, stream.test) / offline)
+        default = learn(conche.ConcheRegressor(nodes[-1]), stream.train)
+        cells.append(mean_square(default.predict, stream.test) / offline)
+        rounds = len(model.history_) / len(stream.train)
+        yield kind, [*cells, f"{model.tasks_[-1]['gap']:.1%}", f"{rounds:.0f}"]
+
+
+def hard_streams(data: Path | None) -> None:
+    """Error over offline ridge: p = 1000, T = 8; forced to rank 600, where 1000 would be exact."""
+    for n, noise, nodes in ((250, 0.3, (4, 64)), (1000, 0.3, (4, 64)), (1000, 0.003, (16,))):
+        columns = [f"K = {K}" for K in nodes]
+        columns += ["by default (lossless)", "estimated gap", "rounds a task"]
+        table(f"n = {n}, noise {noise}", columns, hard_rows(n, noise, nodes))
+
+
+def flat(data: Path | None) -> None:
+    """Independent columns, p = 1500, n = 3000, T = 6, K = 8, rank 600."""
+    stream = hard("independent", 1500, 6, 3000, 0.3)
+    ours = conche.ConcheRegressor(n_nodes=8, solver=Memory(rank=600, damping=4.0))
+    alone = conche.ConcheRegressor(n_nodes=1, solver=Memory(damping=4.0))
+    errors = [mean_square(learn(m, stream.train).predict, stream.test) for m in (ours, alone)]
+    print(f"\nflat spectrum, p = 1500, rank 600: {errors[0] / errors[1]:.4f} of offline")
+
+
+def accuracy(
+    p: int, K: int, n_tasks: int, rank: int | None, data: Path
+) -> tuple[float, float, float]:
+    """Of Conche and of the offline ridge solution, one pass over class-incremental MNIST; and the
+    seconds that Conche took."""
+    tasks, (X, y) = class_incremental(p, n_tasks=n_tasks, data=data)
+    model = conche.ConcheClassifier(n_nodes=K, solver=Memory(rank=rank))
+    G, b = np.eye(p), np.zeros((p, 10))
+    seconds = 0.0
+    for X_t, y_t in tasks:
+        clock = time.perf_counter()
+        model.partial_fit(X_t, y_t, classes=range(10))
+        seconds += time.perf_counter() - clock
+        G += X_t.T @ X_t
+        b += X_t.T @ np.where(y_t[:, None] == np.arange(10), 1.0, -1.0)
+    offline = np.argmax(X @ np.linalg.solve(G, b), axis=1)
+    return float(model.score(X, y)), float(np.mean(offline == y)), seconds
+
+
+def digits(data: Path | None) -> None:
+    """Class-incremental MNIST, all 60,000 samples, one pass, defaults."""
+    if data is None:
+        return
+    cases = [(2000, 8, 5), (2000, 64, 5), (1000, 8, 200), (5000, 8, 5), (5000, 64, 5)]
+    rows = ((f"p = {p}, K = {K}, {T} tasks", accuracy(p, K, T, None, data)) for p, K, T in cases)
+    table("class-incremental MNIST: accuracy", ["Conche", "offline", "seconds"], rows)
+
+
+Draw = Callable[[int], tuple[Sequence[Task], Sequence[Task]]]
+
+
+def default_streams(data: Path | None) -> dict[str, tuple[Draw, bool]]:
+    """Twelve streams, and whether they have labels."""
+    streams: dict[str, tuple[Draw, bool]] = {}
+    for n in (16, 128, 1024):
+        for noise in (0.01, 1.0):
+            draw = _paper(n, noise, 0.0)
+            streams[f"paper's model, n = {n}, noise {noise}"] = (draw, False)
+    streams["correlated 0.9"] = (_paper(128, 0.1, 0.9), False)
+    streams["digits"] = (lambda seed: embedded_digits(seed=seed), True)
+    streams["rare columns (sparse, 10,000 wide)"] = (rare_columns, False)
+    if data is not None:
+        streams["Beijing air"] = (lambda seed: beijing(seed, data=data), False)
+        streams["MNIST odd/even"] = (lambda seed: mnist(seed, n_features=2000), True)
+        streams["class-incremental MNIST"] = (lambda seed: _incremental(seed, data), True)
+    return streams
+
+
+def _paper(n: int, noise: float, correlation: float) -> Draw:
+    def draw(seed: int) -> tuple[list[Task], list[Task]]:
+        tasks = conche.gaussian_tasks(16, n, 128, 96, noise, correlation, seed)
+        fresh = [
+            Task(t.X, t.y, t.weights, t.noise_var)
+            for t in conche.gaussian_tasks(16, 400, 128, 96, noise, correlation, seed)
+        ]
+        return tasks, [replace_truth(f, t) for f, t in zip(fresh, tasks, strict=True)]
+
+    return draw
+
+
+def replace_truth(fresh: Task, task: Task) -> Task:
+    """New samples of a task whose truth is known."""
+    assert task.weights is not None and fresh.weights is not None
+    noise = fresh.y - fresh.X @ fresh.weights
+    return replace(fresh, y=fresh.X @ task.weights + noise, weights=task.weights)
+
+
+def _incremental(seed: int, data: Path) -> tuple[list[Task], list[Task]]:
+    tasks, test = class_incremental(1000, n_samples=10_000, seed=seed, data=data)
+    return [Task(*task) for task in tasks], [Task(*test)]
+
+
+def error_of(draw: Draw, labels: bool, damping: Any, seeds: Sequence[int], K: int = 4) -> float:
+    errors = []
+    for seed in seeds:
+        train, test = draw(seed)
+        if not labels:
+            model = conche.ConcheRegressor(n_nodes=K, solver=Memory(damping=damping))
+            errors.append(mean_square(learn(model, train).predict, test))
+            continue
+        classifier = conche.ConcheClassifier(n_nodes=K, solver=Memory(damping=damping))
+        classes = np.unique(np.concatenate([task.y for task in train]))
+        for task in train:
+            classifier.partial_fit(task.X, task.y, classes=classes)
+        errors.append(float(np.mean([np.mean(classifier.predict(t.X) != t.y) for t in test])))
+    return float(np.mean(errors))
+
+
+def defaults(data: Path | None) -> None:
+    """The default ridge against nine fixed ones, the same for all columns."""
+
+    def rows() -> Iterator[tuple[str, Sequence[Any]]]:
+        for name, (draw, labels) in default_streams(data).items():
+            seeds = range(1 if "Beijing" in name or "rare" in name or "class" in name else 3)
+            X = draw(0)[0][0].X
+            mean = float(X.mean()) if hasattr(X, "toarray") else X.mean(axis=0)
+            scale = float((X**2).mean() - np.mean(np.square(mean)))
+            fixed = [error_of(draw, labels, scale * 10.0**k, seeds) for k in range(-4, 5)]
+            ours = error_of(draw, labels, None, seeds)
+            best = int(np.argmin(fixed))
+            yield name, [ours, min(fixed), f"1e{best - 4:+d}", ours / min(fixed)]
+
+    table("default ridge", ["error", "best of nine", "which (over variance)", "ratio"], rows())
+
+
+def ablation(data: Path | None) -> None:
+    """One part left out at a time: error over offline ridge, rank 600 of 1000, K = 16."""
+
+    def no_level(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> merging.Cut:
+        return merging.exact_cut(G, rank, 10**12, beyond)
+
+    def frequent(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> merging.Cut:
+        cut = merging.exact_cut(G, rank, n_columns, beyond)
+        squares, U = np.linalg.eigh(G)
+        kept = np.maximum(squares[-rank:], 1e-300)
+        first = max(float(squares[-rank - 1]), 0.0) if len(squares) > rank else 0.0
+        return cut._replace(W=U[:, -rank:] * np.sqrt(np.maximum(1 - first / kept, 0.0)))
+
+    def one_pass(self: Any, rank: int, columns: int) -> merging.Cut:
+        Q = merging.orthonormal(self._sum("sketch", rank + merging.OVERSAMPLING))
+        seen = self._sum("project", Q)
+        beyond = max(seen[-1, 0] - np.trace(seen[:-1]), 0.0)
+        cut = merging.exact_cut(seen[:-1], rank, columns, beyond)
+        return cut._replace(W=Q @ cut.W)
+
+    real_cut = merging.exact_cut
+    parts: dict[str, Any] = {
+        "all of it": mock.patch.object(merging, "OVERSAMPLING", merging.OVERSAMPLING),
+        "no shortening": mock.patch.object(merging, "exact_cut", _with(real_cut, no_level)),
+        "Frequent Directions' shortening": mock.patch.object(
+            merging, "exact_cut", _with(real_cut, frequent)
+        ),
+        "no power step": mock.patch.object(merging.PrincipalNetwork, "_range_cut", one_pass),
+        "diagonal remainder": mock.patch.object(blocks, "WIDEST_BLOCK", 1),
+    }
+    kinds = ("independent", "factors", "means", "toeplitz")
+
+    def rows() -> Iterator[tuple[str, Sequence[Any]]]:
+        streams = [hard(kind, 1000, 8, 1000, 0.3) for kind in kinds]
+        alone = [_ratio_base(stream) for stream in streams]
+        for name, patch in parts.items():
+            with patch:
+                yield (
+                    name,
+                    [
+                        _error(stream, Memory(rank=600, damping=4.0)) / base
+                        for stream, base in zip(streams, alone, strict=True)
+                    ],
+                )
+        yield (
+            "no directions (rank 0)",
+            [
+                _error(stream, Memory(rank=0, damping=4.0)) / base
+                for stream, base in zip(streams, alone, strict=True)
+            ],
+        )
+
+    table("rank 600 of 1000, n = 1000, K = 16", kinds, rows())
+
+
+def _with(real: Any, other: Any) -> Any:
+    """``other``, which may call what it replaces."""
+
+    def call(*arguments: Any) -> Any:
+        with mock.patch.object(merging, "exact_cut", real):
+            return other(*arguments)
+
+    return call
+
+
+def _error(stream: Any, solver: Memory) -> float:
+    model = conche.ConcheRegressor(n_nodes=16, solver=solver)
+    return mean_square(learn(model, stream.train).predict, stream.test)
+
+
+def _ratio_base(stream: Any) -> float:
+    model = conche.ConcheRegressor(n_nodes=1, solver=Memory(damping=4.0))
+    return mean_square(learn(model, stream.train).predict, stream.test)
+
+
+SECTIONS: dict[str, Callable[[Path | None], None]] = {
+    "exact": exact,
+    "hard": hard_streams,
+    "flat": flat,
+    "digits": digits,
+    "defaults": defaults,
+    "ablation": ablation,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all")
+    parser.add_argument("--data", type=Path, help="a folder with mnist and beijing-air")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for name in arguments.sections or SECTIONS:
+        print(f"\n### {SECTIONS[name].__doc__}")
+        SECTIONS[name](arguments.data)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""How far memory is from the offline solution: a bound, and an estimate.
+
+With E = H - V^T V what was cut of the past's curvature H, a task that moves the weights by d leaves
+a gradient of the *offline* objective behind: E d, outside the blocks. In units of the ridge, E is
+at most Delta, the sum of all that was cut, so after tasks 1..t
+
+    offline objective - its minimum  <=  ( |g| / sqrt(2 s) + sum_t sqrt(b_t) )^2,
+    |g| <= sum_t Delta_{t-1} |d_t|,
+
+b_t what the rounds of task t left at most, s the strength of the ridge. For the estimate the nodes
+keep H o for some random directions o exactly. So o.g is known, and its mean square is |g|^2; what
+(H + R)^-1 makes of it is taken from the directions E o, which lie where g does; if the random
+directions alone show more, that is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..common.arrays import Array
+from ..network import Lost
+
+
+@dataclass(frozen=True)
+class OfflineGap:
+    """How far the offline ridge objective is above its minimum, in the unit of the objective:
+    half the sum of squared residuals, plus the ridge."""
+
+    bound: float  # at most
+    estimate: float
+    error: float  # of the estimate: one standard error
+    objective: float  # at the estimate
+    rounds: float = 0.0  # the part of it that more rounds would have saved; the rest is the rank's
+
+    def relative(self, value: float) -> float:
+        """As a share of the objective."""
+        return value / self.objective if self.objective > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Account:
+    """What the stream has lost so far; arrays have one number per output, of all strengths."""
+
+    strength: Array
+    residue: Array  # sum of the roots of what rounds left
+    objective: Array
+    gradient: Array  # at most
+    cut: float = 0.0  # Delta
+    probed: Array | None = None  # o.g for the random directions o: probes x outputs
+    ease: Array | None = None  # x.(H + R)^-1 x over x.x, per output
+    within: Array | None = None  # g.(H + R)^-1 g as far as the random directions see it, per output
+    blind: bool = False  # whether something was lost that nobody has counted
+
+    @classmethod
+    def of(cls, strengths: tuple[float, ...], n_outputs: int) -> Account:
+        """Before the first task."""
+        zeros = np.zeros(len(strengths) * n_outputs)
+        return cls(np.repeat(strengths, n_outputs), zeros, zeros, zeros)
+
+    def only(self, outputs: slice) -> Account:
+        """Of some outputs alone."""
+        probed = None if self.probed is None else self.probed[:, outputs]
+        ease = None if self.ease is None else self.ease[outputs]
+        within = None if self.within is None else self.within[outputs]
+        return replace(
+            self,
+            strength=self.strength[outputs],
+            residue=self.residue[outputs],
+            objective=self.objective[outputs],
+            gradient=self.gradient[outputs],
+            probed=probed,
+            ease=ease,
+            within=within,
+        )
+
+    def after(self, lost: Lost | None, left: Array, objective: Array, discount: float) -> Account:
+        """After a task whose rounds left so much of its ``objective``."""
+        residue = self.residue + np.sqrt(np.maximum(left, 0.0))
+        account = replace(self, residue=residue, objective=discount * self.objective + objective)
+        if lost is None:
+            return replace(account, blind=True)
+        now = discount * lost.growth * self.cut
+        gradient = discount * np.sqrt(lost.growth) * self.gradient + now * np.sqrt(lost.moved)
+        account = replace(account, gradient=gradient, cut=now + lost.cut)
+        if lost.probed is None:
+            return account
+        before = 0.0 if self.probed is None else discount * self.probed
+        each = np.repeat(lost.ease, len(residue) // np.size(lost.ease))
+        probed = before + lost.probed
+        curved, plain = lost.pairs
+        within = np.array(
+            [
+                max(float(u @ np.linalg.lstsq(curved + s * plain, u, rcond=1e-12)[0]), 0.0)
+                for u, s in zip(probed.T, self.strength, strict=True)
+            ]
+        )
+        return replace(account, probed=probed, ease=each, within=within)
+
+    def gap(self, outputs: slice) -> OfflineGap:
+        """Of the outputs that are the model's."""
+        s, objective = self.strength[outputs], float(np.sum(self.objective[outputs]))
+        rounds = float(np.sum(self.residue[outputs] ** 2))
+        if self.blind:
+            return OfflineGap(np.inf, np.inf, np.inf, objective, rounds)
+        roots = self.gradient[outputs] / np.sqrt(2 * s) + self.residue[outputs]
+        bound = float(np.sum(roots**2))
+        if self.probed is None or self.ease is None or self.within is None:
+            return OfflineGap(bound, min(rounds, bound), 0.0, objective, rounds)
+        squares = np.mean(self.probed[:, outputs] ** 2, axis=0)
+        most = np.maximum(self.ease[outputs] * squares, self.within[outputs])
+        lost = 0.5 * float(np.sum(most))
+        spread = np.sqrt(2 / self.probed.size * self.probed.shape[1])
+        return OfflineGap(bound, min(lost + rounds, bound), lost * spread, objective, rounds)

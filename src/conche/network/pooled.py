@@ -1,0 +1,124 @@
+"""All columns at the coordinator: what lossless memory does with a network.
+
+Two exchanges a task, whatever the number of rounds: the nodes' rotated columns come here once,
+and the new weights go back. In between one node, here, has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import linalg, sparse
+
+from ..common.arrays import Array, Block
+from ..nodes import Node, NodeState, Opening, Proposal, Scaling
+from ..nodes.solvers import Context
+from ..nodes.solvers.information import Information
+from .base import CentralNetwork, Coefficients, Lost, Placed
+from .wrapper import Wrapped
+
+REFRESHED = (1, 2, 3, 5, 8, 13, 21, 34)  # rounds that begin with a new factor, if need be
+
+
+class PooledNetwork(Wrapped):
+    """A central network whose nodes send their columns. After theirs, ``placed`` has the state of
+    the one node here: the past of all columns."""
+
+    def __init__(self, inner: CentralNetwork):
+        super().__init__(inner)
+        self._state: NodeState | None = None
+        self._node: Node | None = None
+
+    def place(self, states: Sequence[NodeState]) -> Placed:
+        return (*self.inner.place(states[:-1]), states[-1])
+
+    def fetch(self, placed: Placed) -> list[NodeState]:
+        return [*self.inner.fetch(placed[:-1]), placed[-1]]
+
+    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+        self._state = placed[-1].only(outputs)
+        return self.inner.begin(X, placed[:-1], outputs)
+
+    def factorise(self, context: Context) -> None:
+        """Collect the columns, in the coordinates of this task, and factorise them here."""
+        state = self._state
+        assert state is not None and self.setup is not None
+        self.inner.factorise(context)
+        transforms = self.inner.ask("transform")
+        if any(T.size for T in transforms):
+            state = _moved(state, transforms, self.setup.partition.weight_counts())
+        elif state.kept:
+            state = replace(state, kept={**state.kept, "before": state.weights})
+        columns = self.inner.ask("columns")
+        self.overhead = sum(T.nbytes for T in transforms) + 8 * state.weights.size
+        self.overhead += sum(8 * c.shape[0] * c.shape[1] for c in columns)
+        self._node = Node(self.setup.solver.coordinator(), Scaling())
+        self._node.begin(_side_by_side(columns), state)
+        self._node.factorise(replace(context, n_nodes=1))
+
+    def refresh(self, curvature: Array, round_number: int) -> None:
+        """Newton's method now and then, ever more rarely: rounds in between are cheap."""
+        if round_number in REFRESHED:
+            self._one().ask("bend", curvature)
+
+    def propose(self, g: Array) -> Proposal:
+        return self._one().propose(g)
+
+    def accept(self, step: Array | None, momentum: Array | None) -> None:
+        self._one().accept(step, momentum)
+
+    def cost(self, arrays: Sequence[Array | None]) -> int:
+        """Rounds send nothing: they happen here."""
+        return 0
+
+    def conclude(self, curvature: Array | None) -> Lost:
+        """Nothing is lost."""
+        return Lost()
+
+    def voices(self, context: Context) -> int:
+        """One has all columns."""
+        return 1
+
+    def leverage(self, rows: Array) -> Array:
+        return np.asarray(self._one().ask("leverage", rows))
+
+    def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
+        assert self.setup is not None
+        node = self._one()
+        moves = np.split(node.position().d, np.cumsum(self.setup.partition.weight_counts())[:-1])
+        state = node.end(curvature)
+        self.inner.move(moves)
+        whole, placed = self.inner.end(curvature)
+        self._state = self._node = None
+        return whole, (*placed, state)
+
+    def abandon(self) -> None:
+        self._state = self._node = None
+        self.inner.abandon()
+
+    def _one(self) -> Node:
+        assert self._node is not None
+        return self._node
+
+
+def _side_by_side(blocks: Sequence[Block]) -> Block:
+    if len(blocks) == 1:
+        return blocks[0]
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.hstack(blocks, "csc")
+    return np.hstack(blocks)
+
+
+def _moved(state: NodeState, transforms: Sequence[Array], sizes: Sequence[int]) -> NodeState:
+    """The same past and estimate in the coordinates of this task."""
+    blocks = [T if T.size else np.eye(p) for T, p in zip(transforms, sizes, strict=True)]
+    T = np.asarray(linalg.block_diag(*blocks))
+    past = Information.known(state.kept)
+    kept: dict[str, Array] = {}
+    if past is not None:
+        kept = past.moved(T).to_keep()
+        kept["before"] = T.T @ state.weights  # R w of the last task's ridge, seen from here
+    return NodeState(np.linalg.solve(T, state.weights), kept)

@@ -1,0 +1,54 @@
+"""What the driver holds of things that are in Ray: references to states, and large arrays."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..common.extras import need
+from ..errors import NetworkError
+from ..nodes import NodeState
+from .base import Placed
+
+LARGE = 100_000  # bytes: a larger vector goes through the object store, once for all nodes
+LOST = "Ray has been shut down, and the nodes' states with it: load the model, or fit it again"
+
+
+def ray_module() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    return need("ray", "ray", "network='ray'")
+
+
+def session() -> str | None:
+    """Which Ray runs now; None where none does. Job numbers alone begin anew with every Ray."""
+    ray = ray_module()
+    if not ray.is_initialized():
+        return None
+    context = ray.get_runtime_context()
+    return f"{context.get_node_id()} {context.get_job_id()}"
+
+
+class Reference(NamedTuple):
+    """What stands for one node's state on the driver."""
+
+    state: Any  # an ObjectRef
+    session: str | None  # of the Ray that holds it
+
+
+def sent(x: Any) -> Any:
+    """A large array goes through the object store, once for all nodes."""
+    return ray_module().put(x) if getattr(x, "nbytes", 0) > LARGE else x
+
+
+def present(placed: Placed) -> list[Any]:
+    """The references, if the Ray that holds the states still runs."""
+    if placed[0].session is None or placed[0].session != session():
+        raise NetworkError(LOST)
+    return [reference.state for reference in placed]
+
+
+def own(state: NodeState) -> NodeState:
+    """The state in memory of our own: Ray's arrays are read-only and go with Ray."""
+    return NodeState.from_arrays({k: np.array(a) for k, a in state.to_arrays().items()})

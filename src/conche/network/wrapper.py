@@ -1,0 +1,60 @@
+"""A central network around another one: what its coordinator does beyond adding up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..common.arrays import Array
+from ..nodes import NodeState, Opening, Proposal, Setup
+from ..nodes.solvers import Context
+from .base import CentralNetwork, Coefficients, Placed
+
+
+class Wrapped(CentralNetwork):
+    """``inner`` carries the messages."""
+
+    def __init__(self, inner: CentralNetwork):
+        self.inner = inner
+        self.apart = inner.apart
+
+    @property
+    def setup(self) -> Setup | None:  # type: ignore[override]  # the inner network's
+        """What the inner network was last started with."""
+        return self.inner.setup
+
+    def start(self, setup: Setup) -> None:
+        self.inner.start(setup)
+
+    def place(self, states: Sequence[NodeState]) -> Placed:
+        return self.inner.place(states)
+
+    def fetch(self, placed: Placed) -> list[NodeState]:
+        return self.inner.fetch(placed)
+
+    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+        return self.inner.begin(X, placed, outputs)
+
+    def factorise(self, context: Context) -> None:
+        self.inner.factorise(context)
+
+    def propose(self, g: Array) -> Proposal:
+        return self.inner.propose(g)
+
+    def accept(self, step: Array | None, momentum: Array | None) -> None:
+        self.inner.accept(step, momentum)
+
+    def ask(self, question: str, *about: Any) -> list[Any]:
+        return self.inner.ask(question, *about)
+
+    def total(self, question: str, *about: Any) -> Array:
+        return self.inner.total(question, *about)
+
+    def move(self, each: Sequence[Array]) -> None:
+        self.inner.move(each)
+
+    def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
+        return self.inner.end(curvature)
+
+    def abandon(self) -> None:
+        self.inner.abandon()

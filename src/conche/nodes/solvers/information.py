@@ -1,0 +1,95 @@
+"""All past tasks of one place as the matrix H = sum_t A_t^T A_t, or as a square root of it.
+
+The Gram matrix is cheap to add to and to factorise, and squares the condition number. Where that
+would cost too many digits, a root V with V^T V = H is kept instead, updated by orthogonal
+transformations alone, which lose none.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg
+
+from ...common.arrays import Array
+from ...errors import DataError
+from ..scaling import Kept
+from .factor import TOO_LARGE, Cholesky
+
+WELL_CONDITIONED = 3e-8  # reciprocal condition, after equilibration: eight digits are left
+
+
+class Information(NamedTuple):
+    """H as a Gram matrix, or as rows of a root of it."""
+
+    matrix: Array
+    is_root: bool = False
+
+    @classmethod
+    def known(cls, kept: Kept) -> Information | None:
+        """What a node has kept; None before the first task."""
+        if "root" in kept:
+            return cls(kept["root"], True)
+        return cls(kept["gram"]) if "gram" in kept else None
+
+    def to_keep(self) -> dict[str, Array]:
+        """By name."""
+        return {"root" if self.is_root else "gram": self.matrix}
+
+    def times(self, d: Array) -> Array:
+        """H d."""
+        M = self.matrix
+        return np.asarray(M.T @ (M @ d) if self.is_root else M @ d)
+
+    def weighed(self, share: float) -> Information:
+        """share H."""
+        if share == 1.0:
+            return self
+        return self._replace(matrix=(share**0.5 if self.is_root else share) * self.matrix)
+
+    def moved(self, T: Array) -> Information:
+        """T^T H T: the same for coordinates u with d = T u."""
+        if self.is_root:
+            return Information(self.matrix @ T, True)
+        H = T.T @ self.matrix @ T
+        return Information(0.5 * (H + H.T))
+
+    def as_root(self) -> Information:
+        """Rows V with V^T V = H; of a Gram matrix, as far as it has them."""
+        if self.is_root:
+            return self
+        size = np.sqrt(np.diag(self.matrix))
+        size = np.where(size > 0, size, 1.0)
+        squares, U = np.linalg.eigh(self.matrix / size / size[:, None])
+        return Information(np.sqrt(np.maximum(squares, 0.0))[:, None] * U.T * size, True)
+
+
+def triangle(rows: Array) -> Array:
+    """R of the rows' QR factorisation: R^T R = rows^T rows."""
+    if not np.isfinite(np.abs(rows).sum()):
+        raise DataError(TOO_LARGE)
+    R = linalg.qr(rows, mode="r", check_finite=False, overwrite_a=True)[0]
+    return np.asarray(R[: min(rows.shape)])
+
+
+class Equilibrated(NamedTuple):
+    """M = diag(size) (L L^T) diag(size), where L L^T has a diagonal of ones."""
+
+    size: Array
+    inner: Cholesky
+
+    @classmethod
+    def of(cls, M: Array, ridge: float) -> Equilibrated | None:
+        """Of M + ridge I; None where its condition would cost too many digits."""
+        size = np.sqrt(np.diag(M) + ridge)
+        if not np.isfinite(np.sum(size) + np.sum(M)):
+            raise DataError(TOO_LARGE)
+        scaled = M / size
+        scaled /= size[:, None]
+        scaled.flat[:: len(M) + 1] = 1.0
+        inner = Cholesky.of(scaled, worst=WELL_CONDITIONED)
+        return None if inner is None else cls(size[:, None], inner)
+
+    def solve(self, b: Array) -> Array:
+        return np.asarray(self.inner.solve(b / self.size) / self.size)

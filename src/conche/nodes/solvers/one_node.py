@@ -1,0 +1,202 @@
+"""One node that has all columns, in units of their ridge: recursive least squares."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import linalg
+
+from ...common.arrays import Array, Block, as_dense, column_dots, gram, scale_rows
+from ..scalars import PenaltyScalars
+from ..scaling import Kept
+from .base import Context, Proposing, Solution, Solver
+from .information import Equilibrated, Information, triangle
+
+
+@dataclass(frozen=True)
+class OneNode(Solver["Together"]):
+    """The task's rows and the past, once for every strength of the ridge.
+
+    ``discount`` weighs the past, once a task. kept["before"] is what the last task's ridge says of
+    the weights, R w; without it the ridge has not changed.
+    """
+
+    discount: float = 1.0
+
+    def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> Together:
+        """By the Gram matrix where that is accurate, by a root of it otherwise."""
+        past = Information.known(kept)
+        past = None if past is None else past.weighed(self.discount)
+        pull = np.zeros((block.shape[1], 1))
+        if "before" in kept:
+            pull = self.discount * kept["before"] - weights
+        if past is None or not past.is_root:
+            by_gram = ByGram.of(block, past, pull, context)
+            if by_gram is not None:
+                return by_gram
+        return ByRoot(block, past, pull, context)
+
+    def remember(
+        self, block: Block, kept: Kept, context: Context, sub: Together, curvature: Array | None
+    ) -> Kept:
+        """The past's information and this task's."""
+        rows = block if curvature is None else scale_rows(block, np.sqrt(curvature))
+        return sub.remembered(rows, plain=curvature is None).to_keep()
+
+
+class Together(Proposing):
+    """loss(A (w + d)) + 1/2 d^T (H + s I) d - s pull.d:  H the past, s a strength of the ridge.
+
+    The ridge may have changed since the last task; ``pull`` is what that does to the old estimate,
+    which was the minimiser for the old one. ``solve`` inverts A^T A / tau + H + s I, which for the
+    squared loss is the problem itself: one step ends it.
+    """
+
+    questions = ("leverage", "bend")
+
+    def __init__(self, block: Block, past: Information | None, pull: Array, context: Context):
+        self.block, self.past, self.pull, self.each = block, past, pull, context.each
+        self.size = block.shape[1]
+        self.tau, self.exact = context.smoothness, context.quadratic
+
+    @abstractmethod
+    def inverse(self, r: Array, g: Array, d: Array) -> Array:
+        """z for the residual r, which is that of the direction g at the update d."""
+
+    @abstractmethod
+    def bend(self, d: Array, curvature: Array) -> Array:
+        """Factorise anew with the loss's curvature as it is now, the mean over outputs."""
+
+    @abstractmethod
+    def by_factors(self, r: Array) -> Array:
+        """The same without a correction, for columns of any kind, as many for every strength."""
+
+    @abstractmethod
+    def whole(self, z: Array) -> Array:
+        """(A^T A / tau + H) z."""
+
+    @abstractmethod
+    def remembered(self, rows: Block, plain: bool) -> Information:
+        """The past and the task's rows; ``plain`` where they are those that were factorised."""
+
+    def solve(self, g: Array, d: Array, q: Array) -> Solution:
+        strength = self._strength(d)
+        Pd = self._penalty(d, strength) - strength * self.pull
+        r = np.asarray(self.block.T @ g) - Pd
+        z = self.inverse(r, g, d)
+        Pz = self._penalty(z, strength)
+        slack = column_dots(r, r) / strength
+        if self.exact:  # r.(A^T A + H + s)^-1 r, from what z leaves of r
+            left = r - self.whole(z) - strength * z
+            close = column_dots(z, r + left) + column_dots(left, left) / strength
+            slack = np.minimum(slack, close)
+        dots = (column_dots(z, Pz), column_dots(q, Pz), column_dots(Pd, z))
+        return Solution(z, PenaltyScalars(*dots, slack))
+
+    def leverage(self, d: Array, rows: Array) -> Array:
+        """How much a sample bends its own prediction, a.M^-1 a; strengths x rows."""
+        a = as_dense(self.block[rows]).T
+        z = self.by_factors(np.tile(a, (1, len(self.each))))
+        return np.array([column_dots(a, part) for part in np.split(z, len(self.each), axis=1)])
+
+    def image(self, z: Array) -> Array:
+        return np.asarray(self.block @ z)
+
+    def lift(self, d: Array) -> Array:
+        return d
+
+    def _strength(self, x: Array) -> Array:
+        return np.repeat(self.each, x.shape[1] // len(self.each))
+
+    def _penalty(self, d: Array, strength: Array) -> Array:
+        own = strength * d
+        return own if self.past is None else own + self.past.times(d)
+
+
+class ByGram(Together):
+    """Normal equations: cheap, and accurate where they are well conditioned."""
+
+    now: Array  # A^T A
+    all_of_it: Array  # A^T A / tau + H
+    factors: list[Equilibrated]
+
+    @classmethod
+    def of(
+        cls, block: Block, past: Information | None, pull: Array, context: Context
+    ) -> ByGram | None:
+        """None where too many digits would be lost."""
+        self = cls(block, past, pull, context)
+        self.now = gram(block, wide=False)
+        weighed = self.now if self.tau == 1.0 else self.now / self.tau
+        self.all_of_it = weighed if past is None else past.matrix + weighed
+        factors = [Equilibrated.of(self.all_of_it, strength) for strength in self.each]
+        self.factors = [factor for factor in factors if factor is not None]
+        return self if len(self.factors) == len(self.each) else None
+
+    def bend(self, d: Array, curvature: Array) -> Array:
+        rows = scale_rows(self.block, np.sqrt(curvature.mean(axis=1)))
+        G = gram(rows, wide=False) if self.past is None else self.past.matrix + gram(rows, False)
+        factors = [Equilibrated.of(G, strength) for strength in self.each]
+        if all(factor is not None for factor in factors):
+            self.factors = [factor for factor in factors if factor is not None]
+        return np.zeros(0)
+
+    def inverse(self, r: Array, g: Array, d: Array) -> Array:
+        return self.by_factors(r)
+
+    def by_factors(self, r: Array) -> Array:
+        parts = zip(self.factors, np.split(r, len(self.each), axis=1), strict=True)
+        return np.hstack([factor.solve(part) for factor, part in parts])
+
+    def whole(self, z: Array) -> Array:
+        return np.asarray(self.all_of_it @ z)
+
+    def remembered(self, rows: Block, plain: bool) -> Information:
+        if plain and self.tau == 1.0:
+            return Information(self.all_of_it)
+        now = self.now if plain else gram(rows, wide=False)
+        return Information(now if self.past is None else self.past.matrix + now)
+
+
+class ByRoot(Together):
+    """Least squares on the rows [V; A / sqrt(tau); sqrt(s) I] by orthogonal transformations."""
+
+    def __init__(self, block: Block, past: Information | None, pull: Array, context: Context):
+        past = None if past is None else past.as_root()
+        super().__init__(block, past, pull, context)
+        self.V = np.zeros((0, self.size)) if past is None else past.matrix
+        self.R = triangle(np.concatenate([self.V, as_dense(block) / self.tau**0.5]))
+        eye = np.eye(self.size)
+        self.factors = [triangle(np.concatenate([self.R, s**0.5 * eye])) for s in self.each]
+
+    def bend(self, d: Array, curvature: Array) -> Array:
+        rows = scale_rows(as_dense(self.block), np.sqrt(curvature.mean(axis=1)))
+        R, eye = triangle(np.concatenate([self.V, rows])), np.eye(self.size)
+        self.factors = [triangle(np.concatenate([R, s**0.5 * eye])) for s in self.each]
+        return np.zeros(0)
+
+    def inverse(self, r: Array, g: Array, d: Array) -> Array:
+        """r is the rows' transpose times what they are to meet. Where it is corrected by what they
+        do not meet yet, row by row, the triangles are as accurate as the rows themselves."""
+        z = self.by_factors(r)
+        if not self.exact:  # then z only shows the way
+            return z
+        root = self._strength(d) ** 0.5
+        for _ in range(2):
+            past = self.V.T @ (self.V @ (-d - z))
+            task = np.asarray(self.block.T @ (g - (self.block @ z) / self.tau))
+            z = z + self.by_factors(past + task + root * (root * (self.pull - d) - root * z))
+        return z
+
+    def by_factors(self, r: Array) -> Array:
+        pairs = zip(self.factors, np.split(r, len(self.each), axis=1), strict=True)
+        halves = [(R, linalg.solve_triangular(R, part, trans="T")) for R, part in pairs]
+        return np.hstack([linalg.solve_triangular(R, half) for R, half in halves])
+
+    def whole(self, z: Array) -> Array:
+        return np.asarray(self.R.T @ (self.R @ z))
+
+    def remembered(self, rows: Block, plain: bool) -> Information:
+        return Information(triangle(np.concatenate([self.V, as_dense(rows)])), True)

@@ -1,0 +1,96 @@
+"""Lossless memory: all columns meet at the coordinator, turned so that none can be read there.
+
+Where all columns together are no more than the rank, nothing of the past needs to be cut. Every
+node sends its columns in units of their ridge, multiplied with a rotation of its own,
+
+    A_k diag(lambda)^-1/2 O_k,
+
+and the coordinator solves the task as one node would: recursive least squares. Penalty and
+residuals are the same in any rotated coordinates, so the estimate is that of all columns on one
+node, for every number of nodes, in one round. In one process there is nothing to hide, and O_k = I.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...common.arrays import Array, Block
+from ..scaling import Kept
+from .base import Context, Meeting, Solver, Subproblem
+from .one_node import OneNode
+from .ridge import Ridged, Units
+
+SECRET = "CONCHE_SECRET"  # a node's environment may add to what its rotation is drawn from
+
+
+@dataclass(frozen=True)
+class PooledMemory(Ridged["PooledBlock"]):
+    """A node's part: it knows its ridge and its rotation, and keeps them."""
+
+    @property
+    def meeting(self) -> Meeting:
+        """At the coordinator."""
+        return Meeting.POOL
+
+    def coordinator(self) -> Solver[Any]:
+        """One node that has all columns."""
+        return OneNode(self.discount)
+
+    def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> PooledBlock:
+        """Nothing is factorised here: the columns are made ready to be sent."""
+        before = kept.get("rotation")
+        after = before
+        if after is None and context.apart:
+            after = rotation(self.seed, context.node, block.shape[1])
+        return PooledBlock(self.units(block, kept, context), before, after, first=not kept)
+
+    def remember(
+        self, block: Block, kept: Kept, context: Context, sub: PooledBlock, curvature: Array | None
+    ) -> Kept:
+        """The ridge and the rotation; the past itself is at the coordinator."""
+        new = self.settled(block, kept, context, sub.units.size)
+        return new if sub.after is None else new | {"rotation": sub.after}
+
+
+class PooledBlock(Subproblem):
+    """A block on its way; coordinates are rotated weights in units of the ridge."""
+
+    questions = ("columns", "transform")
+
+    def __init__(self, units: Units, before: Array | None, after: Array | None, first: bool):
+        self.units, self.before, self.after, self.first = units, before, after, first
+        self.size = len(units.size)
+
+    def columns(self, d: Array) -> Block:
+        """What the coordinator gets to see."""
+        block = self.units.block
+        return block if self.after is None else np.asarray(block @ self.after)
+
+    def transform(self, d: Array) -> Array:
+        """T with (old coordinates) = T (new ones); empty where they have not changed."""
+        if self.first or (self.units.change is None and self.before is self.after):
+            return np.zeros((0, 0))
+        T = np.eye(self.size) if self.units.change is None else np.diag(self.units.change)
+        T = T if self.before is None else self.before.T @ T
+        return T if self.after is None else np.asarray(T @ self.after)
+
+    def lift(self, d: Array) -> Array:
+        own = d if self.after is None else self.after @ d
+        return np.asarray(own / self.units.size[:, None])
+
+
+def rotation(seed: int, node: int, p: int) -> Array:
+    """A random rotation, uniform over all of them, that the node's own secret decides.
+
+    What is sent then shows the inner products between samples over the node's columns and nothing
+    else of them. The seed alone is known to everybody: where the coordinator must not be able to
+    undo the rotation, the node's environment has a CONCHE_SECRET that nobody else knows.
+    """
+    secret = os.environ.get(SECRET, "").encode()
+    rng = np.random.default_rng([seed, node, *secret])
+    Q, R = np.linalg.qr(rng.standard_normal((p, p)))
+    return np.asarray(Q * np.sign(np.diag(R)))

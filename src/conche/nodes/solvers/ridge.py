@@ -1,0 +1,151 @@
+"""The ridge that a stream starts with, and the units that make it the identity.
+
+Memory works in units of the ridge: with lambda_j a column's ridge, A_j / sqrt(lambda_j) and
+sqrt(lambda_j) w_j. There the penalty is |w|^2, whatever units the columns came in, and a column's
+length says how much more is known of it than the ridge does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from ...common.arrays import Array, Block, scale_columns
+from ...errors import DataError
+from ..scaling import Kept
+from ..spread import ENOUGH, Spread
+from .base import Context, Solver, Subproblem
+from .factor import TOO_LARGE
+
+DEFAULT_DAMPING = 4.0  # samples that the ridge counts for, at least
+WEIGHTS_TO_A_SAMPLE = 32.0  # and one for so many columns: a signal 32 times its noise
+ENOUGH_TIMES = 2  # samples for a column, after which the strength of the ridge hardly matters
+CONSTANT_DAMPING = 1e-3  # the same for constant columns: an intercept should be free
+LEAST_DAMPING = 1e-12  # relative: what damping=0 means
+
+S = TypeVar("S", bound=Subproblem)
+
+
+class Units(NamedTuple):
+    """A task's columns in units of its ridge."""
+
+    block: Block  # A_j / sqrt(lambda_j)
+    size: Array  # sqrt(lambda_j): what a weight is multiplied with
+    change: Array | None  # the last task's sizes over these, where they have changed
+
+
+@dataclass(frozen=True)
+class Ridged(Solver[S], ABC):
+    """A solver whose penalty is a ridge that the nodes agree on in the first task.
+
+    ``damping`` is lambda for all columns alike. None gives every column its own lambda_j
+    (`column_ridge`), from the first ten samples or more. Several strengths of it, ``each``, may be
+    tried side by side, with outputs of their own: for ever, or with ``settles`` until there are
+    samples enough that it hardly matters any more.
+    """
+
+    remembers: ClassVar[bool] = True
+
+    damping: float | None = None
+    discount: float = 1.0
+    seed: int = 0
+    each: tuple[float, ...] = (1.0,)
+    settles: bool = False
+
+    def enough(self, n_columns: int) -> float:
+        return ENOUGH_TIMES * n_columns if self.settles else np.inf
+
+    def strengths(self) -> tuple[float, ...]:
+        return self.each
+
+    def precision(self, dtype: str) -> str:
+        """Double, whatever the data are: sums over a whole stream lose what single has."""
+        return "float64"
+
+    def report(self, block: Block, kept: Kept) -> Array:
+        """The columns' scales (until the ridge is settled) and their number."""
+        scales = self._spread(block, kept).scales.sum() if _is_open(kept) else 0.0
+        return np.array([scales, block.shape[1]])
+
+    def agree(self, report: Array, context: Context) -> Context:
+        """The overall scale of the ridge: as given, or the columns' mean."""
+        if not np.all(np.isfinite(report)):
+            raise DataError(TOO_LARGE)
+        scales, columns = report
+        if not scales > 0:  # settled before this task; or all columns are zero so far
+            return context
+        scale = scales / columns
+        context = replace(context, n_columns=int(columns))
+        damping = scale if self.damping is None else max(self.damping, LEAST_DAMPING * scale)
+        return replace(context, damping=float(damping))
+
+    def units(self, block: Block, kept: Kept, context: Context) -> Units:
+        """The block in units of this task's ridge."""
+        size = np.sqrt(self._ridge(block, kept, context))
+        change = None
+        if kept and not np.array_equal(size**2, kept["ridge"]):
+            change = np.sqrt(kept["ridge"]) / size
+        return Units(scale_columns(block, 1 / size), size, change)
+
+    def settled(self, block: Block, kept: Kept, context: Context, size: Array) -> dict[str, Array]:
+        """What to keep of the ridge: also the columns' scales, while too few samples were seen."""
+        new = {"ridge": size**2}
+        if _is_open(kept):
+            seen = self._spread(block, kept)
+            if context.damping == 0 or (self.damping is None and not np.all(seen.settled)):
+                new["seen"] = seen.to_array()
+        return new
+
+    def rescaled(self, kept: Kept, ratio: Array) -> Kept:
+        """In units of the ridge nothing changes: the ridge itself takes up the new scale."""
+        new = dict(kept)
+        if "ridge" in kept:
+            new["ridge"] = kept["ridge"] / ratio**2
+        if "seen" in kept:
+            new["seen"] = Spread.from_array(kept["seen"]).rescaled(ratio).to_array()
+        return new
+
+    def _ridge(self, block: Block, kept: Kept, context: Context) -> Array:
+        if not _is_open(kept):
+            return kept["ridge"]
+        if self.damping is None and context.damping > 0:
+            share = max(DEFAULT_DAMPING, context.n_columns / WEIGHTS_TO_A_SAMPLE)
+            share /= context.smoothness  # the logistic loss curves a quarter of what squares do
+            seen = self._spread(block, kept)
+            if sparse.issparse(block):
+                ridge = np.full(block.shape[1], share * context.damping)
+            else:
+                ridge = column_ridge(seen, context.damping, share)
+        else:  # given; or all nodes' blocks are zero, and any ridge serves
+            ridge = np.full(block.shape[1], context.damping or 1.0)
+        return np.maximum(ridge, np.finfo(float).tiny)
+
+    @staticmethod
+    def _spread(block: Block, kept: Kept) -> Spread:
+        """Of this task's columns and those of the tasks before, as long as the scale is open."""
+        now = Spread.of(block)
+        return Spread.from_array(kept["seen"]).joined(now) if "seen" in kept else now
+
+
+def _is_open(kept: Kept) -> bool:
+    """Whether the ridge may still change: before the first task, and while samples are few."""
+    return not kept or "seen" in kept
+
+
+def column_ridge(seen: Spread, scale: float, share: float = DEFAULT_DAMPING) -> Array:
+    """lambda_j: as if ``share`` more samples of the column's own scale had been seen.
+
+    While fewer than ten have been, the column's scale is drawn to the overall one (a geometric
+    mean with weights n : 10) and counts for one sample: few samples say little of a scale, and a
+    ridge proportional to it would give the smallest entries the largest weights. Columns that are
+    still zero take the overall scale; constant ones, such as an intercept's, are left nearly free.
+    """
+    own = np.where(seen.scales > 0, seen.scales, scale)
+    free = ~seen.varies & (seen.scales > 0)
+    n = seen.count
+    few = np.exp((n * np.log(own) + ENOUGH * np.log(scale)) / (n + ENOUGH))
+    return np.where(seen.settled, np.where(free, CONSTANT_DAMPING, share) * own, few)
