@@ -57,7 +57,8 @@ class Gathered:
         self.B, self.rng = B, rng
 
     def sketch(self, width: int) -> Array:
-        return np.asarray(self.B @ self.rng.standard_normal((self.B.shape[1], width)))
+        """B B^T times random columns: the same however the columns of B are turned."""
+        return self.power(self.rng.standard_normal((len(self.B), width)))
 
     def power(self, Q: Array) -> Array:
         return np.asarray(self.B @ (self.B.T @ Q))

@@ -115,6 +115,7 @@ class RayNetwork(CentralNetwork):
         self._positions: list[Any] = [None] * len(self.workers)
         self._noted: list[Any] | None = None  # positions asked for, to count once all are there
         self._step: Step | None = None  # accepted, and sent with the next call
+        self._then = 0  # how much had happened when those positions were asked for
         self._rounds = 0
         self._news: list[Call] = []  # what the nodes took note of before the rounds
         self._since: list[Call] = []  # what happened to them since those positions
@@ -193,11 +194,13 @@ class RayNetwork(CentralNetwork):
             except ray.exceptions.RayError:  # a machine has gone; the rounds are still here
                 self._noted = None
         if self._noted is not None:
-            self._positions, self._noted, self._since = self._noted, None, []
+            self._positions, self._noted = self._noted, None
+            self._since = self._since[self._then :]
         self._since.append(call)
         self._rounds += 1
         if len(self._since) >= REPLAY:
             self._noted = [worker.position.remote() for worker in self.workers]
+            self._then = len(self._since)
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
         self._step = (step, momentum)
