@@ -213,6 +213,7 @@ def exact_cut(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> Cut:
     beyond : squared norm of what G does not show.
     """
     squares, U = linalg.eigh(G, check_finite=False)
+    U = U * np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(len(U))])  # the same on all networks
     first = max(len(squares) - rank, 0)
     kept, rest = np.maximum(squares[first:], 0.0), np.maximum(squares[:first], 0.0)
     level = (float(np.sum(rest)) + beyond) / max(n_columns - rank, 1)
