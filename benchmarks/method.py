@@ -243,9 +243,9 @@ def ablation(data: Path | None) -> None:
         first = max(float(squares[-rank - 1]), 0.0) if len(squares) > rank else 0.0
         return cut._replace(W=U[:, -rank:] * np.sqrt(np.maximum(1 - first / kept, 0.0)))
 
-    def one_pass(self: Any, rank: int, columns: int) -> merging.Cut:
-        Q = merging.orthonormal(self._sum("sketch", rank + merging.OVERSAMPLING))
-        seen = self._sum("project", Q)
+    def one_pass(rank: int, columns: int, rows: merging.Rows) -> merging.Cut:
+        Q = merging.orthonormal(rows.sketch(rank + merging.OVERSAMPLING))
+        seen = rows.project(Q)
         beyond = max(seen[-1, 0] - np.trace(seen[:-1]), 0.0)
         cut = merging.exact_cut(seen[:-1], rank, columns, beyond)
         return cut._replace(W=Q @ cut.W)
@@ -257,7 +257,9 @@ def ablation(data: Path | None) -> None:
         "Frequent Directions' shortening": mock.patch.object(
             merging, "exact_cut", _with(real_cut, frequent)
         ),
-        "no power step": mock.patch.object(merging.PrincipalNetwork, "_range_cut", one_pass),
+        "no power step": mock.patch.object(
+            merging.PrincipalNetwork, "_range_cut", staticmethod(one_pass)
+        ),
         "diagonal remainder": mock.patch.object(blocks, "WIDEST_BLOCK", 1),
     }
     kinds = ("independent", "factors", "means", "toeplitz")

@@ -47,7 +47,7 @@ class PooledNetwork(Wrapped):
         state = self._state
         assert state is not None and self.setup is not None
         self.inner.factorise(context)
-        transforms = self.inner.ask("transform")
+        transforms = self.inner.ask("transform") if context.turning else []
         if any(T.size for T in transforms):
             state = _moved(state, transforms, self.setup.partition.weight_counts())
         elif state.kept:
@@ -56,7 +56,7 @@ class PooledNetwork(Wrapped):
         self.overhead = sum(T.nbytes for T in transforms) + 8 * state.weights.size
         self.overhead += sum(8 * c.shape[0] * c.shape[1] for c in columns)
         self._node = Node(self.setup.solver.coordinator(), Scaling())
-        self._node.begin(_side_by_side(columns), state)
+        self._node.take(_side_by_side(columns), state)
         self._node.factorise(replace(context, n_nodes=1))
 
     def refresh(self, curvature: Array, round_number: int) -> None:

@@ -179,7 +179,7 @@ class RayNetwork(CentralNetwork):
         return total_array(self.ask(question, *about))
 
     def move(self, each: Sequence[Array]) -> None:
-        self._all("move", [(d,) for d in each])
+        """Sent with the task's end, which is next."""
         self._moves = list(each)
 
     def _remember(self, call: Call) -> None:
@@ -210,7 +210,8 @@ class RayNetwork(CentralNetwork):
 
         A node that fails from now on is made anew at the next call, from its new state.
         """
-        calls = [(self._step, curvature)] * len(self.workers)
+        moves: Sequence[Array | None] = self._moves or [None] * len(self.workers)
+        calls = [(self._step, curvature, d) for d in moves]
         pairs = self._all("end", calls, returns=2)
         self.abandon()  # the task's data may go
         whole = coefficients(self._started(), [own for own, _ in pairs])
@@ -326,5 +327,4 @@ class RayNetwork(CentralNetwork):
             calls += [("factorise", (self._context,)), *self._news]
         if self._positions[k] is not None:
             calls.append(("move_to", (self._positions[k],)))
-        calls += self._since
-        return calls if self._moves is None else [*calls, ("move", (self._moves[k],))]
+        return [*calls, *self._since]

@@ -48,10 +48,6 @@ class Worker:
             self.node.accept(*before)
         return self.node.ask(question, *about)
 
-    def move(self, d: Array) -> None:
-        """Stand where the coordinator says."""
-        self.node.move(d)
-
     def move_to(self, position: Position) -> None:
         """Stand where another node stood."""
         self.node.move_to(position)
@@ -60,10 +56,15 @@ class Worker:
         """Where the node stands in the task's rounds."""
         return self.node.position()
 
-    def end(self, before: Step | None, curvature: Array | None) -> tuple[Coefficients, NodeState]:
-        """What the driver needs, and the state, which stays where it is until someone asks."""
+    def end(
+        self, before: Step | None, curvature: Array | None, d: Array | None
+    ) -> tuple[Coefficients, NodeState]:
+        """What the driver needs, and the state, which stays where it is until someone asks; the
+        coordinator may have found the update d itself."""
         if before is not None:
             self.node.accept(*before)
+        if d is not None:
+            self.node.move(d)
         state = self.node.end(curvature)
         return share(self.scaling, state), state
 

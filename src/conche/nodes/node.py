@@ -144,13 +144,17 @@ class Node:
             state = self._rescaled(state, scaled.rescaled)
         if self.intercept:
             block = with_ones(block)
-        self._work = _Work(block, state)
+        self.take(block, state)
         w = state.weights
         if np.any(w):
             predictions = np.asarray(block @ w)
         else:  # the first task: spare a pass over the data
             predictions = np.zeros((block.shape[0], w.shape[1]), w.dtype)
         return Opening(predictions, self.solver.report(block, state.kept))
+
+    def take(self, block: Block, state: NodeState) -> None:
+        """Take columns that are ready to be learnt from, and say nothing yet."""
+        self._work = _Work(block, state)
 
     def _rescaled(self, state: NodeState, ratio: Array) -> NodeState:
         """The same estimate and memory for columns whose scale has changed by ``ratio``."""

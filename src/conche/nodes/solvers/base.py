@@ -44,6 +44,7 @@ class Context:
     smoothness: float  # tau of the loss
     quadratic: bool = True  # whether the loss is
     damping: float = 0.0
+    turning: bool = False  # whether some node's coordinates have changed since the last task
     past_rows: int = 0  # rows that the past's directions add below the task's
     strength: float = 1.0  # of the damping, where several are tried
     each: tuple[float, ...] = (1.0,)  # strengths that are tried side by side

@@ -13,7 +13,7 @@ node, for every number of nodes, in one round. In one process there is nothing t
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,14 @@ class PooledMemory(Ridged["PooledBlock"]):
     def coordinator(self) -> Solver[Any]:
         """One node that has all columns."""
         return OneNode(self.discount)
+
+    def report(self, block: Block, kept: Kept) -> Array:
+        """Also whether its coordinates may change: an open ridge, or a rotation yet to come."""
+        may = bool(kept) and ("seen" in kept or "rotation" not in kept)
+        return np.append(super().report(block, kept), may)
+
+    def agree(self, report: Array, context: Context) -> Context:
+        return replace(super().agree(report[:2], context), turning=bool(report[2]))
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> PooledBlock:
         """Nothing is factorised here: the columns are made ready to be sent."""
