@@ -218,6 +218,8 @@ class Node:
         kept = self.solver.remember(
             work.block, work.state.kept, rounds.context, rounds.sub, curvature
         )
+        # in one order, so that what a saved model goes on with rounds as what it was saved from
+        kept = {name: np.ascontiguousarray(array) for name, array in kept.items()}
         return NodeState(weights, kept, work.state.numbers)
 
     def forget(self) -> None:

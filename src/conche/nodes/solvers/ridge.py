@@ -87,7 +87,7 @@ class Ridged(Solver[S], ABC):
         """The block in units of this task's ridge."""
         size = np.sqrt(self._ridge(block, kept, context))
         change = None
-        if kept and not np.array_equal(size**2, kept["ridge"]):
+        if kept and _is_open(kept):  # a settled ridge does not change
             change = np.sqrt(kept["ridge"]) / size
         return Units(scale_columns(block, 1 / size), size, change)
 
