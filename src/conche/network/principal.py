@@ -6,8 +6,9 @@ The rows B = [V; A] of all nodes together, V the directions so far and A the tas
 * few rows (at most twice the rank): the eigenvectors of B B^T, exactly;
 * many: those within the range of B times random columns, after one power step.
 
-Every direction is shortened by the first one that was cut (Frequent Directions): what a flat
-spectrum says of cross blocks is mostly accident, and there V' vanishes and the blocks take over.
+Every direction is shortened by the mean of what is cut, over all directions that are left, as in
+probabilistic principal components: what strong directions alone would say of cross blocks, the many
+weak ones cancel.
 """
 
 from __future__ import annotations
