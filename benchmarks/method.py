@@ -25,8 +25,7 @@ from conche.common.arrays import Array
 from conche.network import principal as merging
 from conche.nodes.solvers import principal as blocks
 from conche.tasks import embedded_digits
-from tests.helpers.hard_streams import KINDS, class_incremental, hard, rare_columns
-from tests.helpers.reference import ridge_solution
+from tests.helpers.hard_streams import KINDS, class_incremental, exactness, hard, rare_columns
 from tests.helpers.streams import beijing, mnist
 
 SEEDS = 5
@@ -58,38 +57,6 @@ def exact(data: Path | None) -> None:
             worst, rounds = max(worst, distance), max(rounds, used)
     print(f"\n300 random streams, p <= rank: coefficients within {worst:.1e} of the offline ridge")
     print(f"solution's after every task, relative to their norm; at most {rounds} round(s) a task")
-
-
-def exactness(seed: int) -> Iterator[tuple[float, int]]:
-    """Distance from offline and rounds, after every task of one awkward stream."""
-    rng = np.random.default_rng(seed)
-    p, outputs = int(rng.integers(2, 60)), int(rng.integers(1, 4))
-    n_nodes, n_tasks = int(rng.integers(1, p + 1)), int(rng.integers(2, 9))
-    common, ridge = rng.choice([0, 0.5, 0.9, 0.99, 0.999]), 10 ** rng.uniform(-3, 2)
-    scale, intercept = 10 ** rng.uniform(-3, 3, p), bool(rng.integers(2))
-    constant, zero, double = rng.random(p) < 0.1, rng.random(p) < 0.1, rng.integers(0, p, p // 6)
-    w = rng.standard_normal((p, outputs))
-    model = conche.ConcheRegressor(
-        n_nodes=n_nodes, solver=Memory(damping=ridge), fit_intercept=intercept
-    )
-    seen: list[tuple[Array, Array]] = []
-    for _ in range(n_tasks):
-        n = int(np.exp(rng.uniform(0, np.log(400))))
-        Z = common**0.5 * rng.standard_normal((n, 1))
-        Z = Z + (1 - common) ** 0.5 * rng.standard_normal((n, p))
-        Z[:, constant], Z[:, zero] = 1.0, 0.0
-        Z[:, double] = Z[:, (double + 1) % p]
-        Y = Z @ w + 0.1 * rng.standard_normal((n, outputs))
-        model.partial_fit(Z * scale, Y if outputs > 1 else Y[:, 0])
-        ones = np.ones((n, int(intercept)))
-        seen.append((np.hstack([Z * scale, ones]), Y))
-        A, targets = (np.vstack(part) for part in zip(*seen, strict=True))
-        offline = ridge_solution(A, targets, ridge)
-        ours = np.atleast_2d(model.coef_).T
-        if intercept:
-            ours = np.vstack([ours, np.atleast_1d(model.intercept_)[None]])
-        last = model.history_[-1]["round"]
-        yield float(np.linalg.norm(ours - offline) / np.linalg.norm(offline)), last
 
 
 def hard_rows(n: int, noise: float, nodes: Sequence[int]) -> Iterator[tuple[str, Sequence[Any]]]:

@@ -10,13 +10,12 @@ import pytest
 from scipy import sparse
 
 import conche
-from benchmarks.method import exactness
 from conche import Memory, Task
 from conche.common.arrays import Array
 from conche.network import LocalNetwork
 from conche.nodes.solvers.pooled import rotation
 
-from .helpers.hard_streams import KINDS, hard
+from .helpers.hard_streams import KINDS, exactness, hard
 from .helpers.reference import ridge_solution
 from .helpers.streams import beijing
 

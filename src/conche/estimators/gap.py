@@ -111,5 +111,5 @@ class Account:
         squares = np.mean(self.probed[:, outputs] ** 2, axis=0)
         most = np.maximum(self.ease[outputs] * squares, self.within[outputs])
         lost = 0.5 * float(np.sum(most))
-        spread = np.sqrt(2 / self.probed.size * self.probed.shape[1])
+        spread = float(np.sqrt(2 / len(self.probed)))
         return OfflineGap(bound, min(lost + rounds, bound), lost * spread, objective, rounds)

@@ -152,8 +152,12 @@ class CentralNetwork(Network):
     def propose(self, g: Array) -> Proposal:
         """Every node's answer to the direction g, summed."""
 
-    def refresh(self, curvature: Array, round_number: int) -> None:  # few need it
-        """Before a round on a loss that is not quadratic: its curvature at the predictions."""
+    def refresh(self, curvature: Array, round_number: int) -> bool:
+        """Before a round on a loss that is not quadratic: its curvature at the predictions.
+
+        Answers whether proposals take it into account from now on.
+        """
+        return False
 
     @abstractmethod
     def ask(self, question: str, *about: Any) -> list[Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import linalg, sparse
@@ -17,6 +17,7 @@ from ..common.arrays import Array, Block
 from ..nodes import Node, NodeState, Opening, Proposal, Scaling
 from ..nodes.solvers import Context
 from ..nodes.solvers.information import Information
+from ..nodes.solvers.pooled import PooledMemory
 from .base import CentralNetwork, Coefficients, Lost, Placed
 from .wrapper import Wrapped
 
@@ -55,14 +56,16 @@ class PooledNetwork(Wrapped):
         columns = self.inner.ask("columns")
         self.overhead = sum(T.nbytes for T in transforms) + 8 * state.weights.size
         self.overhead += sum(8 * c.shape[0] * c.shape[1] for c in columns)
-        self._node = Node(self.setup.solver.coordinator(), Scaling())
+        solver = cast(PooledMemory, self.setup.solver)
+        self._node = Node(solver.coordinator(), Scaling())
         self._node.take(_side_by_side(columns), state)
         self._node.factorise(replace(context, n_nodes=1))
 
-    def refresh(self, curvature: Array, round_number: int) -> None:
+    def refresh(self, curvature: Array, round_number: int) -> bool:
         """Newton's method now and then, ever more rarely: rounds in between are cheap."""
         if round_number in REFRESHED:
             self._one().ask("bend", curvature)
+        return round_number in REFRESHED
 
     def propose(self, g: Array) -> Proposal:
         return self._one().propose(g)

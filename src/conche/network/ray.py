@@ -108,9 +108,8 @@ class RayNetwork(CentralNetwork):
 
     def _clear(self) -> None:
         """Nothing under way."""
-        self._begun: list[tuple[Any, Any, slice | None]] | None = (
-            None  # every node's block and state
-        )
+        # every node's block, its state, and the outputs to go on with
+        self._begun: list[tuple[Any, Any, slice | None]] | None = None
         self._context: Context | None = None
         self._positions: list[Any] = [None] * len(self.workers)
         self._noted: list[Any] | None = None  # positions asked for, to count once all are there

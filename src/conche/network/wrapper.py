@@ -16,15 +16,11 @@ class Wrapped(CentralNetwork):
 
     def __init__(self, inner: CentralNetwork):
         self.inner = inner
-        self.apart = inner.apart
-
-    @property
-    def setup(self) -> Setup | None:  # type: ignore[override]  # the inner network's
-        """What the inner network was last started with."""
-        return self.inner.setup
+        self.setup, self.apart = inner.setup, inner.apart
 
     def start(self, setup: Setup) -> None:
         self.inner.start(setup)
+        self.setup = setup
 
     def place(self, states: Sequence[NodeState]) -> Placed:
         return self.inner.place(states)

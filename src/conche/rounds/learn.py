@@ -90,7 +90,9 @@ def learn(
     after = now.point.v[: len(job.Y)]
     curvature = job.loss.past_curvature(after, job.Y)
     lost = network.conclude(curvature)
-    left_out = _left_out(network, job, after) if len(context.each) > 1 else None
+    left_out = None
+    if len(context.each) > 1 and job.loss.quadratic:  # elsewhere leverages say too little
+        left_out = _left_out(network, job, after)
     ended, placed = network.end(curvature)
     rounds[0] = replace(rounds[0], sent=rounds[0].sent + network.overhead)
     certified = steps.certified(now) | steps.finished(now)

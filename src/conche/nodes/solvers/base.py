@@ -112,10 +112,6 @@ class Solver(ABC, Generic[S]):
         """How nodes and coordinator come to a proposal."""
         return Meeting.CENTRE
 
-    def coordinator(self) -> Solver[Any]:
-        """What the coordinator itself solves with, where all columns meet there."""
-        raise NotImplementedError
-
     def precision(self, dtype: str) -> str:
         """What weights are kept in, for data of this type."""
         return dtype

@@ -126,11 +126,9 @@ class PrincipalBlock(Proposing):
     def shown(self, d: Array) -> Array:
         """B itself, rotated where nodes are apart: what a narrow block sends."""
         rows = np.concatenate([self.V, as_dense(scale_rows(self.A, self.weight))])
-        return (
-            np.asarray(rows @ rotation(self.seed[0], self.seed[2], self.size))
-            if self.apart
-            else rows
-        )
+        if self.apart:
+            rows = rows @ rotation(self.seed[0], self.seed[2], self.size)
+        return rows
 
     def sketch(self, d: Array, width: int) -> Array:
         """B times random columns that no other node knows."""
