@@ -22,7 +22,7 @@ import numpy as np
 import conche
 from conche import Memory, Task
 from conche.common.arrays import Array
-from conche.network import principal as merging
+from conche.network import cut as merging
 from conche.nodes.solvers import principal as blocks
 from conche.tasks import embedded_digits
 from tests.helpers.hard_streams import KINDS, class_incremental, exactness, hard, rare_columns
@@ -198,35 +198,34 @@ def defaults(data: Path | None) -> None:
 
 
 def ablation(data: Path | None) -> None:
-    """One part left out at a time: error over offline ridge, rank 600 of 1000, K = 16."""
+    """One part left out at a time: error over offline ridge, rank 400 of 1000, K = 16."""
 
-    def no_level(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> merging.Cut:
-        return merging.exact_cut(G, rank, 10**12, beyond)
+    real = merging.shortened
 
-    def frequent(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> merging.Cut:
-        cut = merging.exact_cut(G, rank, n_columns, beyond)
-        squares, U = np.linalg.eigh(G)
-        kept = np.maximum(squares[-rank:], 1e-300)
-        first = max(float(squares[-rank - 1]), 0.0) if len(squares) > rank else 0.0
-        return cut._replace(W=U[:, -rank:] * np.sqrt(np.maximum(1 - first / kept, 0.0)))
+    def no_level(
+        squares: Array, rank: int, n_columns: int, beyond: float = 0.0
+    ) -> tuple[Array, float]:
+        return real(squares, rank, 10**12, beyond)
 
-    def one_pass(rank: int, columns: int, rows: merging.Rows) -> merging.Cut:
+    def frequent(
+        squares: Array, rank: int, n_columns: int, beyond: float = 0.0
+    ) -> tuple[Array, float]:
+        kept, rest = np.maximum(squares[-rank:], 1e-300), squares[:-rank]
+        first = max(float(rest[-1]), 0.0) if len(rest) else 0.0
+        return np.minimum(first / kept, 1.0), first + beyond
+
+    def one_pass(rows: merging.Rows, rank: int, n_columns: int) -> merging.Cut:
         Q = merging.orthonormal(rows.sketch(rank + merging.OVERSAMPLING))
         seen = rows.project(Q)
         beyond = max(seen[-1, 0] - np.trace(seen[:-1]), 0.0)
-        cut = merging.exact_cut(seen[:-1], rank, columns, beyond)
+        cut = merging.exact_cut(seen[:-1], rank, n_columns, beyond)
         return cut._replace(W=Q @ cut.W)
 
-    real_cut = merging.exact_cut
     parts: dict[str, Any] = {
         "all of it": mock.patch.object(merging, "OVERSAMPLING", merging.OVERSAMPLING),
-        "no shortening": mock.patch.object(merging, "exact_cut", _with(real_cut, no_level)),
-        "Frequent Directions' shortening": mock.patch.object(
-            merging, "exact_cut", _with(real_cut, frequent)
-        ),
-        "no power step": mock.patch.object(
-            merging.PrincipalNetwork, "_range_cut", staticmethod(one_pass)
-        ),
+        "no shortening": mock.patch.object(merging, "shortened", no_level),
+        "Frequent Directions' shortening": mock.patch.object(merging, "shortened", frequent),
+        "no power step": mock.patch.object(merging, "range_cut", one_pass),
         "diagonal remainder": mock.patch.object(blocks, "WIDEST_BLOCK", 1),
     }
     kinds = ("independent", "factors", "means", "toeplitz")
@@ -239,7 +238,7 @@ def ablation(data: Path | None) -> None:
                 yield (
                     name,
                     [
-                        _error(stream, Memory(rank=600, damping=4.0)) / base
+                        _error(stream, Memory(rank=400, damping=4.0)) / base
                         for stream, base in zip(streams, alone, strict=True)
                     ],
                 )
@@ -251,17 +250,7 @@ def ablation(data: Path | None) -> None:
             ],
         )
 
-    table("rank 600 of 1000, n = 1000, K = 16", kinds, rows())
-
-
-def _with(real: Any, other: Any) -> Any:
-    """``other``, which may call what it replaces."""
-
-    def call(*arguments: Any) -> Any:
-        with mock.patch.object(merging, "exact_cut", real):
-            return other(*arguments)
-
-    return call
+    table("rank 400 of 1000, n = 1000, K = 16", kinds, rows())
 
 
 def _error(stream: Any, solver: Memory) -> float:

@@ -40,7 +40,7 @@ def penalty_of(model: Any, p: int) -> Array:
     P = np.zeros((p, p))
     for columns, state in zip(model.partition_, model.node_states(), strict=True):
         size = np.sqrt(state.kept["ridge"])
-        block = np.eye(len(size)) + state.kept["curvature"]  # in units of the ridge
+        block = np.eye(len(size)) + state.kept["remainder"]  # in units of the ridge
         P[np.ix_(columns, columns)] = block * np.outer(size, size)
     return P
 

@@ -10,7 +10,7 @@ import conche
 from conche import Memory
 from conche.common.arrays import Array
 from conche.errors import OfflineGapWarning
-from conche.network.principal import exact_cut, orthonormal
+from conche.network.cut import Gathered, exact_cut, orthonormal
 
 from .helpers.hard_streams import KINDS, Stream, class_incremental, hard
 
@@ -122,6 +122,24 @@ def test_merged_directions_and_a_constant_describe_the_rows(rows: int) -> None:
     assert values[0] >= -1e-9 and values[-1] <= cut.norm * (1 + 1e-9)
     exact = np.linalg.svd(B, compute_uv=False)[20:] ** 2
     assert np.trace(left) / 50 == pytest.approx(np.sum(exact) / 30)
+
+
+@pytest.mark.parametrize("shape", [(90, 30), (30, 90), (90, 90)])
+def test_gathered_rows_get_the_same_directions_however_their_columns_are_turned(
+    shape: tuple[int, int],
+) -> None:
+    """By columns, by rows, by their range: never more than the rows say, and nearly the best."""
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal(shape) * np.geomspace(5, 0.1, shape[1])
+    turn = np.linalg.qr(rng.standard_normal((shape[1], shape[1])))[0]
+    V, norm = Gathered(B, np.random.default_rng(1)).directions(20)
+    turned, _ = Gathered(B @ turn, np.random.default_rng(1)).directions(20)
+    np.testing.assert_allclose(turned, V @ turn, atol=1e-9)
+    values = np.linalg.eigvalsh(B.T @ B - V.T @ V)
+    assert values[0] >= -1e-9 and values[-1] <= norm * (1 + 1e-9)
+    best = np.linalg.svd(B, compute_uv=False)[20:] ** 2
+    lost = np.sum(B**2) - np.sum(V**2)
+    assert lost <= 1.02 * np.sum(best) * (1 + 20 / max(shape[1] - 20, 1))
 
 
 @pytest.mark.parametrize("condition", [1.0, 1e6, 1e14])

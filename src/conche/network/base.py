@@ -142,6 +142,15 @@ class Network(ABC):
         return True
 
 
+class Each(tuple[Any, ...]):
+    """Something to tell the nodes of which every one gets its own part."""
+
+    @staticmethod
+    def of(about: tuple[Any, ...], k: int) -> tuple[Any, ...]:
+        """What node k is told: its part of every `Each`, and all that is for everybody."""
+        return tuple(x[k] if isinstance(x, Each) else x for x in about)
+
+
 class CentralNetwork(Network):
     """Nodes with a centre: answers are sums over the nodes, in the nodes' order.
 
@@ -161,7 +170,10 @@ class CentralNetwork(Network):
 
     @abstractmethod
     def ask(self, question: str, *about: Any) -> list[Any]:
-        """Every node's answer to a question that its solver knows, in the nodes' order."""
+        """Every node's answer to a question that its solver knows, in the nodes' order.
+
+        ``about`` goes to all of them; of an `Each` every node gets its part.
+        """
 
     @abstractmethod
     def total(self, question: str, *about: Any) -> Array:

@@ -6,21 +6,21 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from ..common.arrays import Array
 from ..common.checks import whole
+from ..common.threads import one_blas_thread
 from ..errors import NetworkError
 from ..nodes import Node, NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
 from .base import (
     CentralNetwork,
     Coefficients,
+    Each,
     Network,
     Placed,
     coefficients,
@@ -93,7 +93,7 @@ class InProcess(Network):
             return [call(k, node) for k, node in enumerate(nodes)]
         # Contiguous shares, so that a thousand small nodes cost one hand-over a thread.
         shares = np.array_split(np.arange(len(nodes)), threads)
-        with _one_at_a_time, _one_blas_thread():
+        with _one_at_a_time, one_blas_thread():
             run = _pool(threads).map(lambda s: [call(int(k), nodes[k]) for k in s], shares)
             return [answer for share in run for answer in share]
 
@@ -114,7 +114,7 @@ class LocalNetwork(InProcess, CentralNetwork):
         return total_proposal([node.propose(g) for node in self.nodes])
 
     def ask(self, question: str, *about: Any) -> list[Any]:
-        return self._each(lambda k, node: node.ask(question, *about), heavy=True)
+        return self._each(lambda k, node: node.ask(question, *Each.of(about, k)), heavy=True)
 
     def total(self, question: str, *about: Any) -> Array:
         return total_array(self.ask(question, *about))
@@ -142,15 +142,3 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-@cache
-def _blas() -> Any:
-    return ThreadpoolController()
-
-
-def _one_blas_thread() -> Any:
-    controller = _blas()
-    return (
-        controller.limit(limits=1, user_api="blas") if controller.lib_controllers else nullcontext()
-    )

@@ -25,7 +25,7 @@ from ..common.extras import need
 from ..errors import NetworkError, NodeError, ParameterError
 from ..nodes import Node, NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
-from .base import EXPECTED, CentralNetwork, Coefficients, Placed, coefficients, share
+from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients, share
 
 T = TypeVar("T")
 
@@ -91,6 +91,7 @@ class MPINetwork(CentralNetwork):
 
     def ask(self, question: str, *about: Any) -> list[Any]:
         _, node = self._started()
+        about = Each.of(about, self.rank)
         own = np.ascontiguousarray(self._together(lambda: node.ask(question, *about)))
         shapes = self._gather(np.array(own.shape, dtype=np.int64))
         answers = zip(self._gather(own.ravel()), shapes, strict=True)

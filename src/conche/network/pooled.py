@@ -7,6 +7,7 @@ and the new weights go back. In between one node, here, has them all.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ..common.arrays import Array, Block
+from ..common.threads import one_blas_thread
 from ..nodes import Node, NodeState, Opening, Proposal, Scaling
 from ..nodes.solvers import Context
 from ..nodes.solvers.information import Information
@@ -22,6 +24,7 @@ from .base import CentralNetwork, Coefficients, Lost, Placed
 from .wrapper import Wrapped
 
 REFRESHED = (1, 2, 3, 5, 8, 13, 21, 34)  # rounds that begin with a new factor, if need be
+WORTH_ALL_CORES = 1e9  # products: below, threads of ours that wait for more keep nodes from working
 
 
 class PooledNetwork(Wrapped):
@@ -32,6 +35,7 @@ class PooledNetwork(Wrapped):
         super().__init__(inner)
         self._state: NodeState | None = None
         self._node: Node | None = None
+        self._light = False  # whether the work here is little
 
     def place(self, states: Sequence[NodeState]) -> Placed:
         return (*self.inner.place(states[:-1]), states[-1])
@@ -59,7 +63,9 @@ class PooledNetwork(Wrapped):
         solver = cast(PooledMemory, self.setup.solver)
         self._node = Node(solver.coordinator(), Scaling())
         self._node.take(_side_by_side(columns), state)
-        self._node.factorise(replace(context, n_nodes=1))
+        self._light = context.n_samples * len(state.weights) ** 2 < WORTH_ALL_CORES
+        with self._threads():
+            self._node.factorise(replace(context, n_nodes=1))
 
     def refresh(self, curvature: Array, round_number: int) -> bool:
         """Newton's method now and then, ever more rarely: rounds in between are cheap."""
@@ -68,7 +74,8 @@ class PooledNetwork(Wrapped):
         return round_number in REFRESHED
 
     def propose(self, g: Array) -> Proposal:
-        return self._one().propose(g)
+        with self._threads():
+            return self._one().propose(g)
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
         self._one().accept(step, momentum)
@@ -92,7 +99,8 @@ class PooledNetwork(Wrapped):
         assert self.setup is not None
         node = self._one()
         moves = np.split(node.position().d, np.cumsum(self.setup.partition.weight_counts())[:-1])
-        state = node.end(curvature)
+        with self._threads():
+            state = node.end(curvature)
         self.inner.move(moves)
         whole, placed = self.inner.end(curvature)
         self._state = self._node = None
@@ -101,6 +109,10 @@ class PooledNetwork(Wrapped):
     def abandon(self) -> None:
         self._state = self._node = None
         self.inner.abandon()
+
+    def _threads(self) -> AbstractContextManager[Any]:
+        """BLAS's threads go on for a while after their work, on cores that nodes may need."""
+        return one_blas_thread() if self.inner.apart and self._light else nullcontext()
 
     def _one(self) -> Node:
         assert self._node is not None

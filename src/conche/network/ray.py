@@ -24,6 +24,7 @@ from .base import (
     EXPECTED,
     CentralNetwork,
     Coefficients,
+    Each,
     Placed,
     coefficients,
     total_array,
@@ -113,7 +114,7 @@ class RayNetwork(CentralNetwork):
         self._context: Context | None = None
         self._positions: list[Any] = [None] * len(self.workers)
         self._noted: list[Any] | None = None  # positions asked for, to count once all are there
-        self._step: Step | None = None  # accepted, and sent with the next call
+        self._first: Step | Context | None = None  # what comes first in the next call
         self._then = 0  # how much had happened when those positions were asked for
         self._rounds = 0
         self._news: list[Call] = []  # what the nodes took note of before the rounds
@@ -155,23 +156,23 @@ class RayNetwork(CentralNetwork):
         return X.select(which).sendable() if isinstance(X, Columns) else None
 
     def factorise(self, context: Context) -> None:
-        self._all("factorise", [(context,)] * len(self.workers))
-        self._context = context
+        """Sent with the next call, as steps are: every call costs a millisecond and more."""
+        self._first = context
 
     def propose(self, g: Array) -> Proposal:
-        call = (sent(g), self._step)
-        proposals = self._all("propose", [call] * len(self.workers))
-        self._step = None
-        self._remember(("propose", call))
+        g = sent(g)
+        proposals = self._all("propose", [(self._first, g)] * len(self.workers))
+        self._remember(("propose", (self._told(), g)))
         return total_proposal(proposals)
 
     def ask(self, question: str, *about: Any) -> list[Any]:
-        call = (question, self._step, *(sent(x) for x in about))
-        answers = self._all("ask", [call] * len(self.workers))
-        rounds = self._rounds or self._step is not None
-        if question in self._started().solver.news or self._step is not None:
-            (self._since if rounds else self._news).append(("ask", call))
-        self._step = None
+        asked = (question, *(sent(x) for x in about))
+        calls = [Each.of((self._first, *asked), k) for k in range(len(self.workers))]
+        answers = self._all("ask", calls)
+        step = self._told()
+        if question in self._started().solver.news or step is not None:
+            rounds = self._rounds or step is not None
+            (self._since if rounds else self._news).append(("ask", (step, *asked)))
         return answers
 
     def total(self, question: str, *about: Any) -> Array:
@@ -180,6 +181,15 @@ class RayNetwork(CentralNetwork):
     def move(self, each: Sequence[Array]) -> None:
         """Sent with the task's end, which is next."""
         self._moves = list(each)
+
+    def _told(self) -> Step | None:
+        """The step that came first in a call which all nodes have answered. What they agreed on is
+        kept apart: it holds for the whole task."""
+        first, self._first = self._first, None
+        if isinstance(first, Context):
+            self._context = first
+            return None
+        return first
 
     def _remember(self, call: Call) -> None:
         """Remember the round; once in a while note positions instead, so that memory is bounded.
@@ -202,7 +212,7 @@ class RayNetwork(CentralNetwork):
             self._then = len(self._since)
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
-        self._step = (step, momentum)
+        self._first = (step, momentum)
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
         """Shares come here; the nodes' new states stay where they are, and references to them come.
@@ -210,7 +220,7 @@ class RayNetwork(CentralNetwork):
         A node that fails from now on is made anew at the next call, from its new state.
         """
         moves: Sequence[Array | None] = self._moves or [None] * len(self.workers)
-        calls = [(self._step, curvature, d) for d in moves]
+        calls = [(self._first, curvature, d) for d in moves]
         pairs = self._all("end", calls, returns=2)
         self.abandon()  # the task's data may go
         whole = coefficients(self._started(), [own for own, _ in pairs])
@@ -326,4 +336,4 @@ class RayNetwork(CentralNetwork):
             calls += [("factorise", (self._context,)), *self._news]
         if self._positions[k] is not None:
             calls.append(("move_to", (self._positions[k],)))
-        return [*calls, *self._since]
+        return [(method, Each.of(call, k)) for method, call in [*calls, *self._since]]

@@ -10,7 +10,7 @@ import numpy as np
 from ..common.extras import need
 from ..errors import NetworkError
 from ..nodes import NodeState
-from .base import Placed
+from .base import Each, Placed
 
 LARGE = 100_000  # bytes: a larger vector goes through the object store, once for all nodes
 LOST = "Ray has been shut down, and the nodes' states with it: load the model, or fit it again"
@@ -39,6 +39,8 @@ class Reference(NamedTuple):
 
 def sent(x: Any) -> Any:
     """A large array goes through the object store, once for all nodes."""
+    if isinstance(x, Each):
+        return Each(sent(part) for part in x)
     return ray_module().put(x) if getattr(x, "nbytes", 0) > LARGE else x
 
 

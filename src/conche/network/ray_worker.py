@@ -14,6 +14,7 @@ from ..tasks.columns import Columns
 from .base import Coefficients, share
 
 Step = tuple[Array | None, Array | None]
+First = Step | Context | None  # what a call begins with: the task's context, or a round's step
 
 
 class Worker:
@@ -36,16 +37,14 @@ class Worker:
         """Factorise the block with what all nodes agreed on."""
         self.node.factorise(context)
 
-    def propose(self, g: Array, before: Step | None) -> Proposal:
+    def propose(self, first: First, g: Array) -> Proposal:
         """The last round's step comes with the next round's direction: one message a round."""
-        if before is not None:
-            self.node.accept(*before)
+        self._do(first)
         return self.node.propose(g)
 
-    def ask(self, question: str, before: Step | None, *about: Any) -> Any:
+    def ask(self, first: First, question: str, *about: Any) -> Any:
         """What the solver's coordinator wants to know, after the last round's step."""
-        if before is not None:
-            self.node.accept(*before)
+        self._do(first)
         return self.node.ask(question, *about)
 
     def move_to(self, position: Position) -> None:
@@ -57,16 +56,21 @@ class Worker:
         return self.node.position()
 
     def end(
-        self, before: Step | None, curvature: Array | None, d: Array | None
+        self, first: First, curvature: Array | None, d: Array | None
     ) -> tuple[Coefficients, NodeState]:
         """What the driver needs, and the state, which stays where it is until someone asks; the
         coordinator may have found the update d itself."""
-        if before is not None:
-            self.node.accept(*before)
+        self._do(first)
         if d is not None:
             self.node.move(d)
         state = self.node.end(curvature)
         return share(self.scaling, state), state
+
+    def _do(self, first: First) -> None:
+        if isinstance(first, Context):
+            self.node.factorise(first)
+        elif first is not None:
+            self.node.accept(*first)
 
     def forget(self) -> None:
         """Let go of the task's data."""

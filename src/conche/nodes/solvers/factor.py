@@ -92,6 +92,12 @@ class Cholesky:
         x, _ = potrs(self.L, b, lower=1)
         return np.asarray(x)
 
+    def half(self, b: Array) -> Array:
+        """L^-1 b, whose squared length is b^T G^-1 b."""
+        return np.asarray(
+            linalg.solve_triangular(self.L, b, lower=True, check_finite=False), order="F"
+        )
+
 
 def robust_cholesky(M: Array) -> Cholesky:
     """Cholesky of M; a semidefinite M gets the least jitter that makes it definite.

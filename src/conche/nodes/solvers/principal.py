@@ -1,13 +1,14 @@
 """Memory of limited size: the principal directions of the past, and every block's own curvature.
 
 All nodes together keep V, the ``rank`` principal directions of all past rows (node k its columns
-V_k), and node k its own block H_k of the past's curvature H:
+V_k), and node k the remainder E_k of its own block:
 
-    past curvature  =  V^T V + blockdiag(H_k - V_k^T V_k) + ridge.
+    past curvature  =  V^T V + blockdiag(E_k) + ridge,    E_k = H_k - V_k^T V_k,
 
-Diagonal blocks are exact, cross blocks the best of that rank. V^T V is never more than H, so what
-remains of a block is never negative. A block of more than `WIDEST_BLOCK` columns keeps the diagonal
-of H_k alone. How V is merged with a new task's rows is the coordinator's affair
+H_k the block of the past's curvature. So diagonal blocks are exact, and cross blocks the best of
+that rank. V^T V is never more than the past says, so E_k is never negative; as long as V has room
+for all rows it is zero, and takes none itself. A block of more than `WIDEST_BLOCK` columns keeps
+the diagonal of E_k alone. How V is merged with a new task's rows is the coordinator's affair
 (`conche.network.principal`); here is what a node answers.
 """
 
@@ -31,7 +32,7 @@ PROBES = 64  # random directions whose curvature is kept exactly, to check what 
 
 @dataclass(frozen=True)
 class PrincipalMemory(Ridged["PrincipalBlock"]):
-    """``rank`` directions, and the blocks; ``rank=0`` keeps the blocks alone."""
+    """``rank`` directions, and what remains; ``rank=0`` keeps the blocks alone."""
 
     rank: int = 0
 
@@ -43,7 +44,7 @@ class PrincipalMemory(Ridged["PrincipalBlock"]):
     @property
     def news(self) -> frozenset[str]:
         """All that changes the directions, or what they have cost."""
-        return frozenset({"weigh", "merge", "stack", "witness"})
+        return frozenset({"weigh", "merge", "told", "stack", "witness"})
 
     def report(self, block: Block, kept: Kept) -> Array:
         """Also how many directions there are so far."""
@@ -75,7 +76,7 @@ class PrincipalMemory(Ridged["PrincipalBlock"]):
         sub: PrincipalBlock,
         curvature: Array | None,
     ) -> Kept:
-        """The merged directions, and the block's curvature with this task's."""
+        """The merged directions, and what remains of the block's curvature beside them."""
         return self.settled(block, kept, context, sub.units.size) | sub.kept(curvature)
 
 
@@ -84,13 +85,14 @@ class PrincipalBlock(Proposing):
     the ridge.
 
     The task's objective is  loss(A (w + d)) + 1/2 |V d|^2 + 1/2 d^T P d - s pull.d  with
-    P = H_k - V_k^T V_k + s. A proposal solves the whole problem as the merged directions V' know
-    it, C = V'^T V' + D with D_k = H_k + A_k^T A_k - V'_k^T V'_k + s: z = D^-1 (r - V'^T t), where
-    the coordinator has found t = (I + V' D^-1 V'^T)^-1 V' D^-1 r from all nodes' `residual`.
+    P = E_k + s. A proposal solves the whole problem as the merged directions V' know it,
+    C = V'^T V' + D with D_k = E'_k + s and E'_k = E_k + A_k^T A_k + V_k^T V_k - V'_k^T V'_k:
+    z = D^-1 (r - V'^T t), where the coordinator has found t = (I + V' D^-1 V'^T)^-1 V' D^-1 r
+    from all nodes' `residual`.
     """
 
     questions = (
-        *("gram", "shown", "sketch", "power", "project", "weigh", "merge", "stack"),
+        *("gram", "shown", "sketch", "power", "project", "weigh", "merge", "told", "stack"),
         *("least", "coarse", "residual", "probe", "witness", "bent", "cut", "leverage"),
     )
 
@@ -112,8 +114,12 @@ class PrincipalBlock(Proposing):
         root = solver.discount**0.5
         self.V = kept["principal"] * (root * change) if "principal" in kept else np.zeros((0, p))
         self.probes, self.curved = _probes(kept, p, self.seed, solver.discount, change)
-        self.H = _past(kept, p, solver.discount, change)
+        self.wide = p > WIDEST_BLOCK
+        self.E = self._remaining(kept.get("remainder"), solver.discount, change)
+        self.factors: list[Cholesky | _Diagonal] = []
+        self.new_E: Array | None = None
         self.weight: Array = np.full(n, context.smoothness**-0.5)  # of the task's rows
+        self.asked: tuple[Array, Array] | None = None  # the gradient, from `residual` to `solve`
 
     # ---- what the coordinator asks to merge the directions ----
 
@@ -126,9 +132,7 @@ class PrincipalBlock(Proposing):
     def shown(self, d: Array) -> Array:
         """B itself, rotated where nodes are apart: what a narrow block sends."""
         rows = np.concatenate([self.V, as_dense(scale_rows(self.A, self.weight))])
-        if self.apart:
-            rows = rows @ rotation(self.seed[0], self.seed[2], self.size)
-        return rows
+        return rows @ self._turn() if self.apart else rows
 
     def sketch(self, d: Array, width: int) -> Array:
         """B times random columns that no other node knows."""
@@ -156,28 +160,35 @@ class PrincipalBlock(Proposing):
         self.ready(self._back(W).T)
         return np.zeros(0)
 
-    def stack(self, d: Array) -> Array:
-        """V' = B: there is room for all rows."""
-        rows = as_dense(scale_rows(self.A, self.weight))
-        self.ready(np.concatenate([self.V, rows]))
+    def told(self, d: Array, V: Array) -> Array:
+        """V' as the coordinator has found it from what was `shown`."""
+        self.ready(V @ self._turn().T if self.apart else V)
         return np.zeros(0)
 
+    def stack(self, d: Array) -> Array:
+        """V' = B: there is room for all rows. Answers V' V'^T, and that is all: D is the ridge."""
+        rows = as_dense(scale_rows(self.A, self.weight))
+        self.new, self.new_E, self.cut_norm = np.concatenate([self.V, rows]), None, 0.0
+        self.factors = [_Diagonal(np.full((self.size, 1), s)) for s in self.each]
+        return np.asarray(self.new @ self.new.T)
+
     def ready(self, V: Array) -> None:
-        """Factorise D, once for every strength, with the merged directions V."""
+        """Factorise D, once for every strength, with the merged directions V'."""
         self.new = V
-        rows = scale_rows(self.A, self.weight)
-        if self.H.ndim == 1:
-            left = np.maximum(self.H + _squares(rows) - np.sum(V**2, axis=0), 0.0)
-            self.cut_norm = float(np.max(left - np.maximum(self._remaining(), 0.0), initial=0.0))
-            self.factors: list[Cholesky | _Diagonal] = [
-                _Diagonal(left[:, None] + s) for s in self.each
-            ]
-            return
-        new = gram(rows, wide=False) - V.T @ V
-        cut = new + self.V.T @ self.V
-        self.cut_norm = float(np.sqrt(np.linalg.norm(cut.T @ cut)))  # no less than the 2-norm
-        left = self.H + new
-        self.factors = [robust_cholesky(left + s * np.eye(self.size)) for s in self.each]
+        self.new_E, cut = self._left_by(V)
+        if self.wide:
+            self.cut_norm = float(np.max(np.maximum(cut, 0.0), initial=0.0))
+            self.factors = [_Diagonal(self.new_E[:, None] + s) for s in self.each]
+        else:
+            self.cut_norm = float(np.sqrt(np.linalg.norm(cut.T @ cut)))  # no less than the 2-norm
+            self.factors = [robust_cholesky(self.new_E + s * np.eye(self.size)) for s in self.each]
+
+    def _left_by(self, V: Array) -> tuple[Array, Array]:
+        """E'_k, and what of it is new: B^T B - V'^T V'."""
+        cut = self._square(scale_rows(self.A, self.weight)) + self._square(self.V)
+        cut -= self._square(V)
+        left = cut if self.E is None else self.E + cut
+        return np.maximum(left, 0.0) if self.wide else left, cut
 
     # ---- what it asks in the rounds ----
 
@@ -187,15 +198,18 @@ class PrincipalBlock(Proposing):
 
     def coarse(self, d: Array) -> Array:
         """V' D^-1 V'^T, for every strength."""
-        return np.concatenate([self.new @ factor.solve(self.new.T) for factor in self.factors])
+        halves = (factor.half(self.new.T) for factor in self.factors)
+        return np.concatenate([half.T @ half for half in halves])
 
     def residual(self, d: Array, g: Array) -> Array:
         """V' D^-1 r."""
-        return np.asarray(self.new @ self._inverse(self._gradient(g, d)[0]))
+        self.asked = self._gradient(g, d)
+        return np.asarray(self.new @ self._inverse(self.asked[0]))
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
         rows = self.A.shape[0] + len(self.V)
-        r, Pd = self._gradient(g[:rows], d)
+        r, Pd = self.asked or self._gradient(g[:rows], d)
+        self.asked = None
         z = self._inverse(r - self.new.T @ g[rows:] if len(g) > rows else r)
         Pz = self._penalty(z)
         zPz, qPz, dPz = column_dots(z, Pz), column_dots(q, Pz), column_dots(Pd, z)
@@ -247,17 +261,24 @@ class PrincipalBlock(Proposing):
 
     def kept(self, curvature: Array | None) -> dict[str, Array]:
         """After the task."""
-        weight = np.ones(len(self.weight)) if curvature is None else np.sqrt(curvature)
-        rows = scale_rows(self.A, weight)
-        own = _squares(rows) if self.H.ndim == 1 else gram(rows, wide=False)
-        new = {"diagonal" if self.H.ndim == 1 else "curvature": self.H + own}
-        if len(self.new):
-            new["principal"] = self.new
+        new = {"principal": self.new} if len(self.new) else {}
+        if not len(self.new) and curvature is not None:  # rank 0: nobody has merged them again
+            self.weight = np.sqrt(curvature)
+            self.new_E = self._left_by(self.new)[0]
+        if self.new_E is not None:
+            new["remainder"] = self.new_E
         if self.context.quadratic and len(self.new):
             new |= {"probes": self.probes, "curved": self.now_curved}
         return new
 
     # ---- small parts ----
+
+    def _square(self, rows: Block) -> Array:
+        """rows^T rows, or its diagonal."""
+        return _squares(rows) if self.wide else gram(rows, wide=False)
+
+    def _turn(self) -> Array:
+        return rotation(self.seed[0], self.seed[2], self.size)
 
     def _strength(self, x: Array) -> Array:
         return np.repeat(self.each, x.shape[1] // len(self.each))
@@ -270,13 +291,17 @@ class PrincipalBlock(Proposing):
 
     def _penalty(self, d: Array, strength: Array | float | None = None) -> Array:
         ridge = (self._strength(d) if strength is None else strength) * d
-        if self.H.ndim == 1:
-            return np.asarray(np.maximum(self._remaining(), 0.0)[:, None] * d + ridge)
-        return np.asarray(self.H @ d - self.V.T @ (self.V @ d) + ridge)
+        if self.E is None:
+            return ridge
+        return np.asarray((self.E[:, None] * d if self.wide else self.E @ d) + ridge)
 
-    def _remaining(self) -> Array:
-        """The diagonal of H_k - V_k^T V_k."""
-        return np.asarray(self.H - np.sum(self.V**2, axis=0))
+    @staticmethod
+    def _remaining(E: Array | None, discount: float, change: Array | float) -> Array | None:
+        """E_k in this task's units; None where it is zero."""
+        if E is None:
+            return None
+        both = np.broadcast_to(change, len(E))
+        return np.asarray(discount * E * both * (both if E.ndim == 1 else both[:, None]))
 
     def _inverse(self, r: Array) -> Array:
         parts = np.split(r, len(self.factors), axis=1)
@@ -304,21 +329,15 @@ class _Diagonal:
     def solve(self, b: Array) -> Array:
         return np.asarray(b / self.entries)
 
+    def half(self, b: Array) -> Array:
+        return np.asarray(b / np.sqrt(self.entries))
+
 
 def _squares(rows: Block) -> Array:
     """Of every column's length."""
     if isinstance(rows, np.ndarray):
         return np.einsum("ij,ij->j", rows, rows)
     return np.asarray(rows.multiply(rows).sum(axis=0)).ravel()
-
-
-def _past(kept: Kept, p: int, discount: float, change: Array | float) -> Array:
-    """H_k as a matrix, or its diagonal, in this task's units."""
-    if p > WIDEST_BLOCK:
-        return discount * kept.get("diagonal", np.zeros(p)) * np.square(change)
-    H = discount * kept.get("curvature", np.zeros((p, p)))
-    both = np.broadcast_to(change, p)
-    return np.asarray(H * both * both[:, None])
 
 
 def _probes(
