@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 from sklearn.base import clone
 
 import conche
 from conche.common.arrays import Array
+from conche.common.sealed import DESCRIPTION, digest, seal, unseal
+from conche.model_file import FORMAT
 from conche.network import LocalNetwork
 from conche.nodes.partition import Partition
 from conche.nodes.solvers import Solver, SolverOption
@@ -114,11 +115,11 @@ def test_foreign_and_newer_files_are_refused(tmp_path: Path) -> None:
     save_file({"x": np.ones(3)}, path, {"conche": json.dumps({"format": 99})})
     with pytest.raises(conche.ModelFileError, match="newer Conche"):
         conche.load(path)
-    save_file({"x": np.ones(3)}, path, {"conche": json.dumps({"format": 2, "class": "object"})})
-    with pytest.raises(conche.ModelFileError, match="unknown class 'object'"):
+    save_file({"x": np.ones(3)}, path, {"conche": json.dumps({"format": FORMAT})})
+    with pytest.raises(conche.ModelFileError, match="x has changed"):
         conche.load(path)
     save_file({"x": np.ones(3)}, path, {"conche": "{"})
-    with pytest.raises(conche.ModelFileError, match="description is damaged"):
+    with pytest.raises(conche.ModelFileError, match="header is damaged"):
         conche.load(path)
     with pytest.raises(FileNotFoundError):
         conche.load(tmp_path / "nowhere")
@@ -127,13 +128,11 @@ def test_foreign_and_newer_files_are_refused(tmp_path: Path) -> None:
 Change = Callable[[dict[str, Array], dict[str, Any]], Any]
 
 
-def rewritten(path: Path, change: Change) -> None:
-    """The file at path, its arrays and description changed."""
-    with safe_open(path, framework="numpy") as file:
-        described = json.loads(file.metadata()["conche"])
-    arrays = load_file(path)
+def rewritten(path: Path, change: Change, format: int = FORMAT) -> None:
+    """The file at path, its arrays and description changed, and sealed as if they were ours."""
+    described, arrays = unseal(path, FORMAT)
     described = change(arrays, described) or described
-    save_file(arrays, path, {"conche": json.dumps(described)})
+    path.write_bytes(seal(format, described, arrays))
 
 
 @pytest.mark.parametrize(
@@ -148,7 +147,13 @@ def rewritten(path: Path, change: Change) -> None:
         lambda arrays, d: d.update({"columns": [[0, 0], [1]]}),
         lambda arrays, d: d["parameters"].update({"solver": "magic"}),
         lambda arrays, d: d["parameters"].update({"surprise": 1}),
-        lambda arrays, d: d.update({"format": "one"}),
+        lambda arrays, d: d["schema"].update({"n_features": 10**12}),
+        lambda arrays, d: d["schema"].update({"n_features": -1}),
+        lambda arrays, d: d["parameters"].update({"n_nodes": 10**15}),
+        lambda arrays, d: d["parameters"].update({"partition": [10**15, 2]}),
+        lambda arrays, d: d.update({"strengths": []}),
+        lambda arrays, d: arrays.update({"node0.kept.ridge": np.ones((3, 5))}),
+        lambda arrays, d: d.update({"n_outputs": 10**12}),
         lambda arrays, d: [1],
     ],
 )
@@ -204,13 +209,13 @@ def test_a_failed_save_leaves_the_old_file_and_no_litter(
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("older", [0, 1])
+@pytest.mark.parametrize("older", [0, 1, 2])
 def test_a_file_from_before_the_first_release_is_refused_in_one_line(
     older: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "m.conche"
     conche.save(trained(), path)
-    rewritten(path, lambda arrays, described: described | {"format": older})
+    rewritten(path, lambda arrays, described: None, older)
     with pytest.raises(conche.ModelFileError, match=f"format {older}.*train it again") as error:
         conche.load(path)
     assert "\n" not in str(error.value) and str(path) in str(error.value)
@@ -236,3 +241,83 @@ def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:
     model = conche.CoCoARegressor(network=LocalNetwork()).fit(X, y)
     conche.save(model, tmp_path / "m")  # a network is where it runs, not what it is
     assert np.array_equal(conche.load(tmp_path / "m").coef_, model.coef_)
+
+
+def test_no_flipped_bit_goes_unnoticed(tmp_path: Path) -> None:
+    path = tmp_path / "m.conche"
+    model = conche.ConcheClassifier(n_nodes=2, fit_intercept=True, scaling="first")
+    for X, y in stream(model, 3):
+        model.partial_fit(X, y)
+    conche.save(model, path)
+    whole, rng = path.read_bytes(), np.random.default_rng(0)
+    for place in rng.integers(0, 8 * len(whole), 1500):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        with pytest.raises(conche.ModelFileError, match="m.conche: ") as error:
+            conche.load(path)
+        assert "\n" not in str(error.value)
+
+
+def deep(depth: int) -> Any:
+    inside: Any = 0
+    for _ in range(depth):
+        inside = [inside]
+    return inside
+
+
+ODD: list[Any] = [None, -1, 0, 1e308, [], {}, [[]], "", "x" * 99, True, 2**70, deep(500)]
+ODD += ["<U99999999"]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: repr(odd)[:20])
+def test_whatever_a_description_holds_there_is_one_error_or_a_model(
+    odd: Any, tmp_path: Path
+) -> None:
+    """Every entry in turn, and every entry of its entries."""
+    path = tmp_path / "m.conche"
+    model = conche.ConcheClassifier(n_nodes=2, solver=conche.Memory(rank=3))
+    for X, y in stream(model, 2):
+        model.partial_fit(X, y)
+    conche.save(model, path)
+    described, arrays = unseal(path, FORMAT)
+    places: list[tuple[str, ...]] = [(key,) for key in described]
+    for key, inside in described.items():
+        places += [(key, own) for own in inside] if isinstance(inside, dict) else []
+    for first, *rest in places:
+        changed = json.loads(json.dumps(described))
+        inside, last = (changed[first], rest[0]) if rest else (changed, first)
+        inside[last] = odd
+        path.write_bytes(seal(FORMAT, changed, arrays))
+        told = ""
+        try:
+            conche.load(path)
+        except conche.ConcheError as error:
+            told = str(error)
+        assert "\n" not in told, (first, rest)
+
+
+def test_text_that_only_looks_like_a_description_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "m.conche"
+    for text in (b"[" * 100_000, b"1" * 1_000_000, b"\xff\xfe", b"", b"null"):
+        array = np.frombuffer(text, np.uint8)
+        digests = {DESCRIPTION: digest(array)}
+        header = {"conche": json.dumps({"format": FORMAT, "digests": digests})}
+        save_file({DESCRIPTION: array}, path, header)
+        with pytest.raises(conche.ModelFileError, match="m.conche: "):
+            conche.load(path)
+    for text in (b"[" * 100_000, b'{"format": ' + b"1" * 100_000 + b"}", b"[]", b'{"format": []}'):
+        save_file({"x": np.ones(3)}, path, {"conche": text.decode()})
+        with pytest.raises(conche.ModelFileError, match="header is damaged"):
+            conche.load(path)
+
+
+def test_eleven_million_columns_can_be_saved(tmp_path: Path) -> None:
+    p = 11_000_000
+    X, y = np.ones((2, p), np.float32), np.array([1.0, 2.0], np.float32)
+    X[1, : p // 2] = -1
+    half = np.arange(p)
+    model = conche.CoCoARegressor(partition=[half[::2], half[1::2]], solver="damped").fit(X, y)
+    conche.save(model, tmp_path / "m")
+    again = conche.load(tmp_path / "m")
+    assert np.array_equal(again.coef_, model.coef_)

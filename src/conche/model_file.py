@@ -1,7 +1,7 @@
 """A stream's state, saved without pickle.
 
-One safetensors file: the arrays (weights and memory of every node, history), and in its header
-one JSON text with everything else.
+One safetensors file (`conche.common.sealed`): the arrays (weights and memory of every node,
+history), and one JSON text with everything else. Every array is checked when it is read.
 """
 
 from __future__ import annotations
@@ -10,17 +10,15 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_bytes
 from sklearn.base import is_classifier
 
 from . import estimators
 from .common.arrays import Array
 from .common.atomic import write_atomically
+from .common.sealed import digest, seal, unseal
 from .common.words import one_line
 from .errors import ModelFileError, ParameterError
 from .estimators.base import LinearModel
@@ -29,11 +27,12 @@ from .estimators.inputs import Schema
 from .estimators.judge import Judge
 from .estimators.state import RoundRecord, StreamState, TaskRecord
 from .network.base import coefficients, share
-from .nodes import NodeState
+from .nodes import NodeState, Partition
 from .nodes.solvers import SOLVERS, Memory, SolverOption, option
 from .rounds import get_loss
+from .tasks.mark import Mark
 
-FORMAT = 2
+FORMAT = 3
 DAMAGE = (  # whatever a file that is not ours leads to
     LookupError,
     TypeError,
@@ -59,6 +58,7 @@ class Run:
     target: str
     columns: tuple[str, ...]
     tasks: tuple[str, ...] = ()
+    marks: tuple[Mark, ...] = ()  # of the tasks, to know them again
     graph: str | None = None  # which graph the nodes talk on; None with a centre
     path: Mapping[str, Array] | None = None
 
@@ -91,7 +91,6 @@ def save(
     if run is not None and run.path is not None:
         arrays |= {f"path.{key}": array for key, array in run.path.items()}
     described = {
-        "format": FORMAT,
         "class": name,
         "parameters": _plain_parameters(model),
         **_description(state),
@@ -99,9 +98,7 @@ def save(
         "run": None if run is None else asdict(run) | {"path": None},
     }
     if network.writes_files():
-        contiguous = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
-        header = {"conche": json.dumps(described, default=_number)}
-        write_atomically(path, to_bytes(contiguous, header))
+        write_atomically(path, seal(FORMAT, described, arrays))
 
 
 def _arrays(state: StreamState, nodes: list[NodeState], timings: bool) -> dict[str, Array]:
@@ -120,12 +117,20 @@ def _arrays(state: StreamState, nodes: list[NodeState], timings: bool) -> dict[s
         arrays |= {
             f"account.{k}": np.asarray(v) for k, v in asdict(state.account).items() if v is not None
         }
+    if state.settings.partition is not None:
+        arrays["columns"] = _columns(state.setup.partition)
     return arrays
+
+
+def _columns(partition: Partition) -> Array:
+    """All nodes' columns, one node after another."""
+    return np.concatenate([np.asarray(columns, dtype=np.int64) for columns in partition])
 
 
 def _description(state: StreamState) -> dict[str, Any]:
     return {
-        "columns": [columns.tolist() for columns in state.setup.partition],
+        "sizes": state.setup.partition.sizes,
+        "columns": digest(_columns(state.setup.partition)),
         "schema": asdict(state.schema),
         "n_outputs": state.judge.n_outputs,
         "scores": list(state.judge.scores),
@@ -161,7 +166,7 @@ def load_run(
 ) -> tuple[LinearModel, Run | None]:
     """The model, and what ``conche train`` wrote beside it, if it did."""
     try:
-        described, arrays = _read(Path(path))
+        described, arrays = unseal(path, FORMAT)
         model, state = _restored(described, arrays, network)
         run = _restored_run(described, arrays)
     except (ModelFileError, OSError):
@@ -172,36 +177,6 @@ def load_run(
     return model, run
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    try:
-        with safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
-            arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-    except FileNotFoundError:
-        raise
-    except (SafetensorError, OSError) as error:
-        raise ModelFileError(f"{path}: not a whole model file ({one_line(error)})") from None
-    if "conche" not in header:
-        raise ModelFileError(f"{path}: a safetensors file, but not a Conche model")
-    try:
-        described = json.loads(header["conche"])
-    except json.JSONDecodeError as error:
-        raise ModelFileError(f"{path}: its description is damaged ({error})") from None
-    if not isinstance(described, dict) or not isinstance(described.get("format"), int):
-        raise ModelFileError(f"{path}: its description is damaged")
-    if described["format"] > FORMAT:
-        raise ModelFileError(
-            f"{path}: written by a newer Conche (format {described['format']}, this one reads "
-            f"{FORMAT}): upgrade conche"
-        )
-    if described["format"] < FORMAT:
-        raise ModelFileError(
-            f"{path}: written by a Conche from before the first release (format "
-            f"{described['format']}): train it again"
-        )
-    return described, arrays
-
-
 def _restored(
     described: dict[str, Any], arrays: dict[str, Array], network: Any
 ) -> tuple[LinearModel, StreamState]:
@@ -210,15 +185,18 @@ def _restored(
     missing = set(described["arrays"]) - set(arrays)
     if missing:
         raise ValueError(f"{sorted(missing)[0]} is missing")
-    parameters = _parameters(described["parameters"]) | {"network": network}
+    parameters = _parameters(described, arrays) | {"network": network}
     model: LinearModel = getattr(estimators, described["class"])(**parameters)
     names = described["schema"]["names"]
     schema = Schema(**described["schema"] | {"names": None if names is None else tuple(names)})
     get_loss(model.loss)
     if schema.dtype not in ("float32", "float64"):
         raise ValueError(f"unknown precision {schema.dtype!r}")
+    weights = sum(len(a) for key, a in arrays.items() if key.endswith(".weights"))
+    if not isinstance(schema.n_features, int) or not 0 < schema.n_features <= weights:
+        raise ValueError(f"{weights} weights are too few for its columns")
     setup, settings = model.make_setup(schema.n_features)
-    if [columns.tolist() for columns in setup.partition] != described["columns"]:
+    if digest(_columns(setup.partition)) != described["columns"]:
         raise ValueError("the columns are not those of its partition")
     judge = Judge(
         tuple(map(float, described["strengths"])),
@@ -233,7 +211,8 @@ def _restored(
     if len(judge.scores) != len(judge.strengths) or not set(judge.strengths) <= set(known):
         raise ValueError("scores do not fit the solver")
     outputs = len(judge.strengths) * judge.n_outputs
-    nodes = _nodes([(count, outputs) for count in setup.weight_counts()], arrays)
+    shapes = [(count, outputs) for count in setup.weight_counts()]
+    nodes = _nodes(shapes, arrays, setup.partition.intercept)
     shares = [share(setup.scaling, node) for node in nodes[: len(setup.partition)]]
     classes = described["classes"]
     if (classes is not None) != is_classifier(model):
@@ -245,7 +224,7 @@ def _restored(
         nodes=nodes,
         judge=judge,
         flat=bool(described["flat"]),
-        classes=None if classes is None else np.array(classes, described["classes_dtype"]),
+        classes=None if classes is None else _classes(classes, described["classes_dtype"]),
         agreed=float(described["agreed"]),
         account=_account(arrays),
         coefficients=coefficients(setup, shares),
@@ -254,7 +233,9 @@ def _restored(
     )
 
 
-def _nodes(shapes: list[tuple[int, int]], arrays: dict[str, Array]) -> list[NodeState]:
+def _nodes(
+    shapes: list[tuple[int, int]], arrays: dict[str, Array], intercept: bool
+) -> list[NodeState]:
     nodes = []
     for k, shape in enumerate(shapes):
         prefix = f"node{k}."
@@ -262,8 +243,21 @@ def _nodes(shapes: list[tuple[int, int]], arrays: dict[str, Array]) -> list[Node
         node = NodeState.from_arrays(own)
         if node.weights.shape != shape:
             raise ValueError("weights do not fit the partition")
+        for key, array in own.items():  # numbers of columns, the intercept's not among them
+            p = shape[0] - 1 if key.startswith("numbers.") and intercept and k == 0 else shape[0]
+            if p not in array.shape:
+                raise ValueError(f"{prefix}{key} has shape {array.shape}")
         nodes.append(node)
     return nodes
+
+
+def _classes(labels: list[Any], dtype: str) -> Array:
+    """The labels in their own type, if that is one of labels."""
+    kind = np.dtype(dtype)
+    most = max((len(label) for label in labels if isinstance(label, str)), default=0)
+    if kind.kind not in "biufUO" or len(labels) < 1 or kind.itemsize > 1024 + 4 * most:
+        raise ValueError("its classes are no labels")
+    return np.array(labels, kind)
 
 
 def _account(arrays: dict[str, Array]) -> Account | None:
@@ -284,6 +278,7 @@ def _restored_run(described: dict[str, Any], arrays: dict[str, Array]) -> Run | 
         return None
     path = {k.removeprefix("path."): a for k, a in arrays.items() if k.startswith("path.")}
     lists = {key: tuple(described["run"][key]) for key in ("columns", "tasks")}
+    lists["marks"] = tuple(Mark(**mark) for mark in described["run"]["marks"])
     return Run(**described["run"] | lists | {"path": path or None})
 
 
@@ -301,19 +296,24 @@ def _plain_parameters(model: LinearModel) -> dict[str, Any]:
                 f"cannot save a model whose solver is an object of yours: {solver}"
             )
         plain["solver"] = {"name": known[0], **solver.get_params()}
-    if plain["partition"] is not None:
-        blocks = plain["partition"]
-        plain["partition"] = [b if np.ndim(b) == 0 else np.asarray(b).tolist() for b in blocks]
+    if plain["partition"] is not None:  # sizes here; lists of columns in an array
+        lists = any(np.ndim(block) for block in plain["partition"])
+        plain["partition"] = "columns" if lists else list(plain["partition"])
     return dict(json.loads(json.dumps(plain, default=_number)))
 
 
-def _parameters(plain: dict[str, Any]) -> dict[str, Any]:
+def _parameters(described: dict[str, Any], arrays: dict[str, Array]) -> dict[str, Any]:
     """Back from `_plain_parameters`."""
+    plain = described["parameters"]
     solver = plain["solver"]
     if isinstance(solver, dict):
         kind = SOLVERS[solver["name"]]
         plain = plain | {"solver": kind(**{k: v for k, v in solver.items() if k != "name"})}
-    return plain
+    if plain["partition"] == "columns":
+        ends = np.cumsum(described["sizes"])[:-1]
+        blocks = [block.tolist() for block in np.split(arrays["columns"], ends)]
+        plain = plain | {"partition": blocks}
+    return dict(plain)
 
 
 def _number(value: Any) -> Any:

@@ -18,9 +18,11 @@ from .estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, Conch
 from .estimators.base import LinearModel
 from .estimators.connection import connect
 from .model_file import Run, load_run, save
+from .nodes import Partition
 from .nodes.solvers import SOLVERS, option
 from .rounds import choose_steps, get_loss
 from .tasks import FileStream, Task
+from .tasks.mark import Mark, block_mark, target_mark
 
 CHECKPOINT = "model.conche"
 LARGEST_PATH = 64 << 20  # bytes of coefficients kept for the error matrix
@@ -102,6 +104,7 @@ def resumed(
         then, now = (graph or "a centre" for graph in (run.graph, _graph(model)))
         raise ParameterError(f"{file}: was begun with {then}, not {now}")
     _check_tasks(file, run, stream)
+    _check_marks(file, run, stream, old.state_.setup.partition)
     return old, run
 
 
@@ -115,6 +118,18 @@ def _check_tasks(file: Path, run: Run, stream: FileStream) -> None:
             )
     if list(run.columns) != list(stream.columns):
         raise StreamError(f"{file}: was begun with other columns than the stream has")
+
+
+def _check_marks(file: Path, run: Run, stream: FileStream, partition: Partition) -> None:
+    """Whether the tasks that were learnt are still what they were; they are read once more."""
+    for i, mark in enumerate(run.marks):
+        task = stream.task(i)
+        features = sum(block_mark(k, partition.block(task.X, k)) for k in range(len(partition)))
+        changed = mark.changed(Mark(len(task.y), target_mark(task.y), features))
+        if changed is not None:
+            raise StreamError(
+                f"{file}: task {task.name!r} is not the one that was learnt: {changed} now"
+            )
 
 
 def train(
@@ -144,7 +159,9 @@ def train(
     for i in range(len(run.tasks), len(stream)):
         task = stream.task(i)
         learn_task(model, task, classes)
-        run = replace(run, tasks=(*run.tasks, str(task.name)), path=_path(model, run))
+        mark = Mark(len(task.y), target_mark(task.y), model.state_.mark)
+        names, marks = (*run.tasks, str(task.name)), (*run.marks, mark)
+        run = replace(run, tasks=names, marks=marks, path=_path(model, run))
         if checkpoint is not None:
             save(model, checkpoint / CHECKPOINT, timings=False, run=run)
         report(str(task.name), model.tasks_[-1])

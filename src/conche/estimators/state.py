@@ -93,6 +93,7 @@ class StreamState:
     coefficients: Coefficients | None = None  # None before the first task
     history: tuple[RoundRecord, ...] = ()
     tasks: tuple[TaskRecord, ...] = ()
+    mark: int = 0  # of the last task's columns, where they were read from files
     views: Array | None = None  # every node's own predictions of the last task, without a centre
 
     def __deepcopy__(self, memo: Any) -> StreamState:
@@ -208,6 +209,7 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         coefficients=done.coefficients,
         history=(*state.history, *rounds),
         tasks=(*state.tasks, record),
+        mark=done.mark,
         views=None if done.views is None else done.views[..., judge.outputs],
     )
 

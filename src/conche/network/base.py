@@ -192,7 +192,9 @@ class CentralNetwork(Network):
 def total_opening(openings: Sequence[Opening]) -> Opening:
     """The nodes' openings, summed in their order."""
     return Opening(
-        total_array([o.predictions for o in openings]), total_array([o.report for o in openings])
+        total_array([o.predictions for o in openings]),
+        total_array([o.report for o in openings]),
+        sum(o.mark for o in openings),
     )
 
 

@@ -17,6 +17,7 @@ from ..common.threads import one_blas_thread
 from ..errors import NetworkError
 from ..nodes import Node, NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
+from ..tasks.columns import Columns
 from .base import (
     CentralNetwork,
     Coefficients,
@@ -59,7 +60,8 @@ class InProcess(Network):
         """Every node's own answer to a task's columns."""
         self._entries = int(getattr(X, "nnz", X.shape[0] * X.shape[1]))
         blocks = self._setup().partition.split(X)
-        return self._each(lambda k, node: node.begin(blocks[k], placed[k].only(outputs)))
+        files = isinstance(X, Columns)
+        return self._each(lambda k, node: node.begin(blocks[k], placed[k].only(outputs), files))
 
     def factorise(self, context: Context) -> None:
         self._each(lambda k, node: node.factorise(context), heavy=True)

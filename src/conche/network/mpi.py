@@ -25,6 +25,7 @@ from ..common.extras import need
 from ..errors import NetworkError, NodeError, ParameterError
 from ..nodes import Node, NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
+from ..tasks.columns import Columns
 from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients, share
 
 T = TypeVar("T")
@@ -71,8 +72,12 @@ class MPINetwork(CentralNetwork):
         self._check_same(X.shape)
         setup, node = self._started()
         state = placed[0].only(outputs)
-        opening = self._together(lambda: node.begin(setup.partition.block(X, self.rank), state))
-        return Opening(self._sum(opening.predictions), self._sum(opening.report))
+        files = isinstance(X, Columns)
+        opening = self._together(
+            lambda: node.begin(setup.partition.block(X, self.rank), state, files)
+        )
+        mark = self._sum(np.array([opening.mark]))[0] if files else 0
+        return Opening(self._sum(opening.predictions), self._sum(opening.report), int(mark))
 
     def factorise(self, context: Context) -> None:
         _, node = self._started()

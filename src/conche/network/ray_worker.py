@@ -30,8 +30,9 @@ class Worker:
 
     def begin(self, block: Any, state: NodeState, outputs: slice | None) -> Opening:
         """Take a task's columns, or read them here, and the node's state."""
-        block = block.read() if isinstance(block, Columns) else block
-        return self.node.begin(block, state.only(outputs))
+        files = isinstance(block, Columns)
+        block = block.read() if files else block
+        return self.node.begin(block, state.only(outputs), files)
 
     def factorise(self, context: Context) -> None:
         """Factorise the block with what all nodes agreed on."""

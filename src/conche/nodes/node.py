@@ -14,6 +14,7 @@ import numpy as np
 
 from ..common.arrays import Array, Block, with_ones
 from ..errors import NetworkError
+from ..tasks.mark import block_mark
 from .partition import Partition
 from .scalars import Scalars
 from .scaling import Kept, Scaling
@@ -27,6 +28,7 @@ class Opening(NamedTuple):
 
     predictions: Array  # A_k w_k
     report: Array
+    mark: int = 0  # of the columns, where they were read from a file
 
 
 class Proposal(NamedTuple):
@@ -131,11 +133,13 @@ class Node:
         self._work: _Work | None = None
         self._rounds: _Rounds | None = None
 
-    def begin(self, block: Block, state: NodeState) -> Opening:
+    def begin(self, block: Block, state: NodeState, marked: bool = False) -> Opening:
         """Take a task's columns and the weights so far.
 
-        Answers A_k w_k (Algorithm 1, line 3, without the factor K) and the solver's report.
+        Answers A_k w_k (Algorithm 1, line 3, without the factor K), the solver's report and, if it
+        is to be ``marked``, what the block is known by again.
         """
+        mark = block_mark(self.number, block) if marked else 0
         if block.dtype != state.weights.dtype:
             block = block.astype(state.weights.dtype)
         scaled = self.scaling.apply(block, state.numbers)
@@ -150,7 +154,7 @@ class Node:
             predictions = np.asarray(block @ w)
         else:  # the first task: spare a pass over the data
             predictions = np.zeros((block.shape[0], w.shape[1]), w.dtype)
-        return Opening(predictions, self.solver.report(block, state.kept))
+        return Opening(predictions, self.solver.report(block, state.kept), mark)
 
     def take(self, block: Block, state: NodeState) -> None:
         """Take columns that are ready to be learnt from, and say nothing yet."""

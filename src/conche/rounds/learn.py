@@ -57,6 +57,7 @@ class Outcome(NamedTuple):
     certified: Array  # whether the rounds would have ended by themselves, per output
     lost: Lost | None  # what memory has cost
     left_out: Array | None  # loss of some samples had they been left out, summed; per output
+    mark: int  # of the task's columns, where they were read from files
 
 
 def learn(
@@ -108,6 +109,7 @@ def learn(
         certified,
         lost,
         left_out,
+        opening.mark,
     )
 
 
