@@ -23,7 +23,13 @@ def network() -> Iterator[RayNetwork]:
     ray.shutdown()
 
 
-ENGINES = ("test_engines.py", "test_faults.py", "test_interrupts.py", "test_elastic_net.py")
+ENGINES: tuple[str, ...] = ("test_engines.py", "test_faults.py", "test_interrupts.py")
+    "test_engines.py",
+    "test_faults.py",
+    "test_interrupts.py",
+    "test_elastic_net.py",
+)
+ENGINES += ("test_elastic_net.py", "test_litter.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

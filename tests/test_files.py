@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import os
 import pickle
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +24,7 @@ import pytest
 import conche
 from conche.common.arrays import Array
 from conche.errors import StreamError
-from conche.tasks import FileColumns, FileStream, Task, open_table, read_groups
+from conche.tasks import FileColumns, FileStream, Task, npz, open_table, read_groups
 from conche.tasks.arrow import Parquet
 from conche.tasks.npz import Npz
 
@@ -68,16 +71,69 @@ def test_a_node_reads_its_own_columns_and_no_others(
     assert asked == [["c0", "c2", "c4"], ["c1", "c3", "c5"]]
 
 
-def test_an_uncompressed_npz_is_mapped_and_not_read(tmp_path: Path) -> None:
+def test_an_npz_gives_any_columns_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(npz, "CHUNK", 50)  # two rows at a time
     X = np.arange(12.0).reshape(4, 3)
     for name, write in (("plain", np.savez), ("packed", np.savez_compressed)):
         for order, kept in (("C", X), ("F", np.asfortranarray(X))):
             file = tmp_path / f"{name}{order}.npz"
             write(file, X=kept, y=np.ones(4), columns=np.array(["a", "b", "c"]))
             table = Npz(file)
-            assert (type(table._X) is np.memmap) == (name == "plain")
             assert table.read(["c", "a"], None, "refuse").tolist() == X[:, [2, 0]].tolist()
             assert table.read(["b"], np.array([3, 1]), "refuse").tolist() == [[10.0], [4.0]]
+
+
+def with_header(file: Path, shape: str, compressed: bool) -> None:
+    """An npz file whose X says that it has this shape, and has 12 numbers."""
+    numbers = io.BytesIO()
+    np.lib.format.write_array(numbers, np.ones((4, 3)))
+    text = numbers.getvalue().replace(b"(4, 3)", shape.encode())
+    kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(file, "w", kind) as archive:
+        spare = len(shape) - len("(4, 3)")
+        at = text.index(b"\n")
+        archive.writestr("X.npy", text[: at - spare] + text[at:] if spare else text)
+        y = io.BytesIO()
+        np.lib.format.write_array(y, np.ones(4))
+        archive.writestr("y.npy", y.getvalue())
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("shape", ["(4, 9)", "(9, 3)", "(4, 2)", "(99999999, 99999)", "(-4, -3)"])
+def test_an_npz_that_says_another_shape_than_it_has_is_refused(
+    shape: str, compressed: bool, tmp_path: Path
+) -> None:
+    with_header(tmp_path / "1.npz", shape, compressed)
+    with pytest.raises(StreamError, match=r"1.npz: (cannot be read|X has shape)"):
+        FileStream(tmp_path)
+    with_header(tmp_path / "1.npz", "(4, 3)", compressed)
+    assert FileStream(tmp_path).task(0).X.shape == (4, 3)
+
+
+def test_a_file_that_becomes_shorter_while_it_is_open_is_an_error(tmp_path: Path) -> None:
+    X = np.ones((4000, 30))
+    for order in ("C", "F"):
+        np.savez(tmp_path / "1.npz", X=np.array(X, order=order), y=np.ones(4000))
+        task = FileStream(tmp_path).task(0)
+        os.truncate(tmp_path / "1.npz", 200_000)
+        with pytest.raises(StreamError, match="1.npz: became shorter while it was read"):
+            np.asarray(task.X)
+
+
+def test_arrays_that_are_not_asked_for_are_not_loaded(tmp_path: Path) -> None:
+    odd = np.array([{"a": 1}], dtype=object)
+    np.savez(tmp_path / "1.npz", X=np.ones((4, 3)), y=np.ones(4), odd=odd, long=np.ones(9))
+    task = FileStream(tmp_path).task(0)
+    assert np.asarray(task.X).shape == (4, 3)
+    with pytest.raises(StreamError, match="X has shape"):
+        FileStream(tmp_path, target="odd").task(0)
+
+
+def test_one_task_in_two_files_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", X=np.ones((4, 3)), y=np.ones(4))
+    (tmp_path / "a.csv").write_text("x0,y\n1,2\n")
+    with pytest.raises(StreamError, match="a.npz: the same task as a.csv, a second time"):
+        FileStream(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
+
+from .locks import new_locked, ownerless
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write beside the target, then rename: a reader sees the old file or the new one."""
+    """Write beside the target, then rename: a reader sees the old file or the new one.
+
+    What a writer of the same file has left beside it, because it was killed, is removed.
+    """
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"{path.parent}: no such folder to write {path.name} in")
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with open(temporary, "xb") as file:
+        _write(path, data)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None  # the file that was meant
+
+
+def _write(path: Path, data: bytes) -> None:
+    prefix, suffix = f".{path.name}.", ".tmp"
+    for left, _ in ownerless(path.parent, prefix, suffix):
+        left.unlink(missing_ok=True)
+    temporary, descriptor = new_locked(path.parent, prefix, suffix)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
+            os.replace(temporary, path)
+    except BaseException:
         temporary.unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.errno is not None:  # name the file that was meant
-            raise OSError(error.errno, error.strerror, str(path)) from None
         raise

@@ -1,31 +1,34 @@
 """Ray on this machine alone: on the loopback interface, in a folder of its own that goes with it.
 
-Ray leaves its logs behind. Ours are in a folder that is removed at the end; one whose owner was
-killed is removed by the next to start (its lock is free).
+Ray leaves its logs behind, in folders that anybody may write to. Ours are inside a folder that
+nobody else can look into, and are removed at the end; what an owner who was killed has left is
+removed by the next to start. The token without which nobody can connect is this process's own.
 """
 
 from __future__ import annotations
 
 import atexit
-import fcntl
 import logging
 import os
+import secrets
 import shutil
 import socket
 import sys
 import tempfile
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from ..common.locks import new_locked, ownerless, private_folder
 from ..errors import ParameterError
 
-PREFIX = "conche-ray-"
-LONGEST = 30  # characters of a folder's name: a socket's whole path must stay within 107
+LONGEST = 44  # characters of the folder's path: a socket's in it must stay within 107
+TOKEN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")  # where a user may have one
 
 
 def start() -> None:
     """Start Ray."""
     loopback_only()
+    _own_token()
     import ray
 
     options: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
@@ -41,35 +44,40 @@ def loopback_only() -> None:
         sys.modules["ray"]._private.ray_constants.ENABLE_RAY_CLUSTER = False
 
 
+def _own_token() -> None:
+    """A token of our own, unless the user has said which: Ray would write one to the home folder,
+    for everybody to read. One that is there from before is closed to others."""
+    default = Path.home() / ".ray" / "auth_token"
+    try:
+        if default.stat().st_mode & 0o077:
+            default.chmod(0o600)
+    except OSError:  # none, or not ours to change
+        pass
+    if not any(name in os.environ for name in (*TOKEN, "RAY_AUTH_MODE")):
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+        if "ray" in sys.modules:  # it may have looked for one already
+            raylet: Any = sys.modules["ray._raylet"]
+            raylet.Config.initialize("")
+            raylet.AuthenticationTokenLoader.instance().reset_cache()
+
+
 def _folder() -> Path:
     """A new folder for Ray's files, to be removed when this process ends."""
-    where = tempfile.gettempdir()
-    if len(where) > LONGEST:
-        where = "/tmp"
-    for file in Path(where).glob(f"{PREFIX}*/lock"):
-        ours = file.parent.stat().st_uid == os.getuid()
-        if ours and (lock := _lock(file)) is not None:
-            _remove(file.parent, lock)
-    new = Path(tempfile.mkdtemp(prefix=PREFIX, dir=where))
-    atexit.register(_end, os.getpid(), new, _lock(new / "lock"))
-    return new
+    where, name = Path(tempfile.gettempdir()), f"conche-{os.getuid()}"
+    if len(f"{where}/{name}/12345678") > LONGEST:
+        where = Path("/tmp")
+    ours = private_folder(where, name) or Path(tempfile.mkdtemp(dir=where))
+    for left, _ in ownerless(ours, "", ".lock"):
+        _remove(left.with_suffix(""), left)
+    lock, _ = new_locked(ours, "", ".lock")  # before there is a folder; held as long as we live
+    folder = lock.with_suffix("")
+    folder.mkdir(mode=0o700)
+    atexit.register(_end, os.getpid(), folder, lock)
+    return folder
 
 
-def _lock(path: Path) -> IO[str] | None:
-    """The lock, if nobody alive has it."""
-    try:
-        file = open(path, "a")  # noqa: SIM115 it is to stay open
-    except OSError:
-        return None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    return file
-
-
-def _end(owner: int, folder: Path, lock: IO[str] | None) -> None:
+def _end(owner: int, folder: Path, lock: Path) -> None:
     if os.getpid() != owner:  # a forked child
         return
     import ray
@@ -78,10 +86,10 @@ def _end(owner: int, folder: Path, lock: IO[str] | None) -> None:
     _remove(folder, lock)
 
 
-def _remove(folder: Path, lock: IO[str] | None) -> None:
+def _remove(folder: Path, lock: Path) -> None:
+    """The lock last: whoever is killed in between leaves both for the next."""
     shutil.rmtree(folder, ignore_errors=True)
-    if lock is not None:
-        lock.close()
+    lock.unlink(missing_ok=True)
 
 
 def check_address(address: str | None, running: str) -> None:

@@ -186,6 +186,11 @@ def stream_files(stream: str | Path) -> list[Path]:
     files = sorted((f for f in found if is_table(f) and f.is_file()), key=lambda f: f.name)
     if not files:
         raise StreamError(f"{stream}: no {', '.join(SUFFIXES)} files there")
+    by_name: dict[str, Path] = {}
+    for file in files:
+        other = by_name.setdefault(file.stem, file)
+        if other is not file:
+            raise StreamError(f"{file}: the same task as {other.name}, a second time")
     return files
 
 
