@@ -23,6 +23,7 @@ import conche
 from conche import Memory, Task
 from conche.common.arrays import Array
 from conche.network import cut as merging
+from conche.network.principal import PrincipalNetwork
 from conche.nodes.solvers import principal as blocks
 from conche.tasks import embedded_digits
 from tests.helpers.hard_streams import KINDS, class_incremental, exactness, hard, rare_columns
@@ -202,14 +203,7 @@ def defaults(data: Path | None) -> None:
 
 
 def ablation(data: Path | None) -> None:
-    """One part left out at a time: error over offline ridge, rank 400 of 1000, K = 16."""
-
-    real = merging.shortened
-
-    def no_level(
-        squares: Array, rank: int, n_columns: int, beyond: float = 0.0
-    ) -> tuple[Array, float]:
-        return real(squares, rank, 10**12, beyond)
+    """One part left out at a time: error over offline ridge, p = 1000, K = 16."""
 
     def frequent(
         squares: Array, rank: int, n_columns: int, beyond: float = 0.0
@@ -227,39 +221,49 @@ def ablation(data: Path | None) -> None:
 
     parts: dict[str, Any] = {
         "all of it": mock.patch.object(merging, "OVERSAMPLING", merging.OVERSAMPLING),
-        "no shortening": mock.patch.object(merging, "shortened", no_level),
+        "no shortening": mock.patch.object(merging, "SHORTENING", 0.0),
+        "by the whole mean": mock.patch.object(merging, "SHORTENING", 1.0),
         "Frequent Directions' shortening": mock.patch.object(merging, "shortened", frequent),
         "no power step": mock.patch.object(merging, "range_cut", one_pass),
         "diagonal remainder": mock.patch.object(blocks, "WIDEST_BLOCK", 1),
     }
     kinds = ("independent", "factors", "means", "toeplitz")
+    streams = [hard(kind, 1000, 8, 1000, 0.3) for kind in kinds]
+    alone = [_ratio_base(stream) for stream in streams]
+    none: Any = mock.patch.object(merging, "OVERSAMPLING", merging.OVERSAMPLING)
+    one_level = mock.patch.object(PrincipalNetwork, "_correct", lambda self, s: 0.0 * s)
 
-    def rows() -> Iterator[tuple[str, Sequence[Any]]]:
-        streams = [hard(kind, 1000, 8, 1000, 0.3) for kind in kinds]
-        alone = [_ratio_base(stream) for stream in streams]
+    def rows(rank: int) -> Iterator[tuple[str, Sequence[Any]]]:
         for name, patch in parts.items():
-            with patch:
-                yield (
-                    name,
-                    [
-                        _error(stream, Memory(rank=400, damping=4.0)) / base
-                        for stream, base in zip(streams, alone, strict=True)
-                    ],
-                )
-        yield (
-            "no directions (rank 0)",
-            [
-                _error(stream, Memory(rank=0, damping=4.0)) / base
-                for stream, base in zip(streams, alone, strict=True)
-            ],
-        )
+            yield (
+                name,
+                [error / base for error, base in zip(_errors(rank, patch), alone, strict=True)],
+            )
+        for name, patch in {"rounds a task": none, "without the second level": one_level}.items():
+            yield name, [f"{count:.0f}" for count in _rounds(rank, patch)]
 
-    table("rank 400 of 1000, n = 1000, K = 16", kinds, rows())
+    def _errors(rank: int, patch: Any) -> Iterator[float]:
+        with patch:
+            for stream in streams:
+                model = conche.ConcheRegressor(16, solver=Memory(rank=rank, damping=4.0))
+                yield mean_square(learn(model, stream.train).predict, stream.test)
+
+    def _rounds(rank: int, patch: Any) -> Iterator[float]:
+        with patch:
+            for stream in streams:
+                solver = Memory(rank=rank, damping=4.0)
+                model = conche.ConcheRegressor(16, solver=solver, n_rounds=300)
+                yield len(learn(model, stream.train).history_) / len(stream.train)
+
+    for rank in (600, 400):
+        table(f"rank {rank} of 1000, n = 1000, K = 16", kinds, rows(rank))
+    table("rank 0: no directions", kinds, iter([("all of it", list(_ratios(streams, alone)))]))
 
 
-def _error(stream: Any, solver: Memory) -> float:
-    model = conche.ConcheRegressor(n_nodes=16, solver=solver)
-    return mean_square(learn(model, stream.train).predict, stream.test)
+def _ratios(streams: Sequence[Any], alone: Sequence[float]) -> Iterator[float]:
+    for stream, base in zip(streams, alone, strict=True):
+        model = conche.ConcheRegressor(16, solver=Memory(rank=0, damping=4.0))
+        yield mean_square(learn(model, stream.train).predict, stream.test) / base
 
 
 def _ratio_base(stream: Any) -> float:

@@ -23,13 +23,13 @@ def network() -> Iterator[RayNetwork]:
     ray.shutdown()
 
 
-ENGINES: tuple[str, ...] = ("test_engines.py", "test_faults.py", "test_interrupts.py")
+ENGINES = (
     "test_engines.py",
     "test_faults.py",
     "test_interrupts.py",
     "test_elastic_net.py",
+    "test_litter.py",
 )
-ENGINES += ("test_elastic_net.py", "test_litter.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -61,7 +61,7 @@ def shortened(B: Array, rank: int) -> Array:
     if len(B) <= rank:
         return B
     _, s, Vt = np.linalg.svd(B, full_matrices=False)
-    level = np.sum(s[rank:] ** 2) / (p - rank)
+    level = 0.5 * np.sum(s[rank:] ** 2) / (p - rank)
     return np.asarray(np.sqrt(np.maximum(s[:rank] ** 2 - level, 0.0))[:, None] * Vt[:rank])
 
 

@@ -5,9 +5,9 @@ Rows B become ``rank`` directions V' that stand for them: V'^T V' is never more 
 * few rows, or few columns (at most twice the rank): by eigenvectors, exactly;
 * many of both: those within the range of B times random columns, after one power step.
 
-Every direction is shortened by the mean of what is cut, over all directions that are left, as in
-probabilistic principal components: what strong directions alone would say of cross blocks, the many
-weak ones cancel.
+Every direction is shortened by half the mean of what is cut, over all directions that are left.
+What strong directions alone would say of cross blocks, the many weak ones cancel: in probabilistic
+principal components by all of that mean, in the sample itself by none of it (docs/method.md).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..common.arrays import Array
 from ..nodes.solvers.factor import Cholesky
 
 OVERSAMPLING = 20  # random columns beyond the rank
+SHORTENING = 0.5  # of the mean of what is cut
 
 
 class Cut(NamedTuple):
@@ -125,7 +126,7 @@ def shortened(
     of all that is lost."""
     first = max(len(squares) - rank, 0)
     kept, rest = np.maximum(squares[first:], 0.0), np.maximum(squares[:first], 0.0)
-    level = (float(np.sum(rest)) + beyond) / max(n_columns - rank, 1)
+    level = SHORTENING * (float(np.sum(rest)) + beyond) / max(n_columns - rank, 1)
     share = np.divide(level, kept, out=np.ones_like(kept), where=kept > level)
     norm = (float(rest[-1]) if first else 0.0) + beyond
     return share, max(norm, min(level, float(np.max(kept))))
