@@ -73,6 +73,45 @@ def test_a_failure_on_one_rank_ends_all_with_its_message(tmp_path: Path) -> None
     assert done.returncode != 0 and "2 MPI rank(s) for 3 nodes" in done.stderr
 
 
+STOPS = """
+import os, signal, sys, time
+from conche.network.mpi import MPINetwork
+from mpi4py import MPI
+
+real, ends = MPINetwork.end, 0
+def end(self, curvature=None):
+    global ends
+    ends += 1
+    if ends == 3 and MPI.COMM_WORLD.rank == 1:
+        {how}
+    return real(self, curvature)
+MPINetwork.end = end
+from conche.cli.run import run
+run(sys.argv[1:])
+"""
+
+
+@mpi
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSTOP)", "rank 1 does not answer after 2 s"),
+        ("time.sleep(100)", "rank 1 is still at work after 2 s"),
+    ],
+)
+def test_a_rank_that_stops_is_named_and_the_stream_can_go_on(
+    how: str, said: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "s", conche.gaussian_tasks(4, 50, 9, n_shared=6, noise_var=0.1))
+    train = ["train", tmp_path / "s", "--target", "y", "--network", "mpi", "--nodes", 3]
+    train += ["--checkpoint", tmp_path / "state", "--out", tmp_path / "m", "--timeout"]
+    done = mpiexec(3, "-c", STOPS.format(how=how), *train, 2)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("conche: ")]
+    assert done.returncode != 0 and len(lines) == 1 and said in lines[0], done.stderr
+    again = mpiexec(3, "-m", "conche", *train, 60, "--resume")
+    assert again.returncode == 0 and "2 of 4 were learnt" in again.stdout, again.stderr
+
+
 @mpi
 def test_a_script_that_fails_on_one_rank_ends_on_all(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

@@ -37,7 +37,7 @@ def seal(format: int, described: Mapping[str, Any], arrays: Mapping[str, Array])
     text = json.dumps(described).encode()
     whole = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
     whole[DESCRIPTION] = np.frombuffer(text, np.uint8)
-    digests = {key: digest(array) for key, array in whole.items()}
+    digests = {key: digest(whole[key]) for key in sorted(whole)}
     return to_bytes(whole, {"conche": json.dumps({"format": format, "digests": digests})})
 
 

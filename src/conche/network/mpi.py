@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -27,25 +28,36 @@ from ..nodes import Node, NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients, share
+from .mpi_watch import Watch
 
 T = TypeVar("T")
 
 
 class MPINetwork(CentralNetwork):
-    """``comm`` is an mpi4py communicator of exactly as many ranks as there are nodes.
+    """One rank a node.
+
+    Parameters
+    ----------
+    comm : an mpi4py communicator of exactly as many ranks as there are nodes; None: the world.
+    timeout : where some rank has not come after so many seconds while others wait for it, the job
+        ends and says which.
 
     Of the nodes' states every rank holds its own: what stands for all of them is a tuple of one.
     """
 
     apart = True
 
-    def __init__(self, comm: Any = None):
+    def __init__(self, comm: Any = None, timeout: float = 600.0):
+        if not isinstance(timeout, int | float) or not timeout > 0:
+            raise ParameterError(f"timeout={timeout!r} must be a number of seconds above 0")
         if comm is None:
             comm = need("mpi4py.MPI", "mpi", "network='mpi'").COMM_WORLD
         self.comm, self.rank = comm, int(comm.Get_rank())
         guard()
         self.node: Node | None = None
+        self.timeout = timeout
         self._shared = False
+        self._watch: AbstractContextManager[Any] = nullcontext()
 
     def start(self, setup: Setup) -> None:
         size, K = self.comm.Get_size(), len(setup.partition)
@@ -58,6 +70,8 @@ class MPINetwork(CentralNetwork):
         if not self._shared:  # a collective call: once, because `start` may run on a single rank
             _share_cores(self.comm)
             self._shared = True
+            if size > 1 and _mpi().Query_thread() == _mpi().THREAD_MULTIPLE:
+                self._watch = Watch(self.comm, self.timeout, end_all)
 
     def place(self, states: Sequence[NodeState]) -> Placed:
         return (states[self.rank],)
@@ -154,16 +168,19 @@ class MPINetwork(CentralNetwork):
     def _sum(self, array: Array) -> Array:
         own = np.ascontiguousarray(array)
         total = np.empty_like(own)
-        self.comm.Allreduce(own, total)
+        with self._watch:
+            self.comm.Allreduce(own, total)
         return total
 
     def _gather(self, own: Array) -> list[Array]:
         """Every rank's flat array, on every rank."""
         counts = np.empty(self.comm.Get_size(), dtype=np.int64)
-        self.comm.Allgather(np.array([own.size], dtype=np.int64), counts)
+        with self._watch:
+            self.comm.Allgather(np.array([own.size], dtype=np.int64), counts)
         whole = np.empty(int(counts.sum()), dtype=own.dtype)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        self.comm.Allgatherv(own, [whole, counts, starts, _mpi_type(own.dtype)])
+        with self._watch:
+            self.comm.Allgatherv(own, [whole, counts, starts, _mpi_type(own.dtype)])
         return np.split(whole, np.cumsum(counts)[:-1])
 
     def _together(self, call: Callable[[], T]) -> T:
@@ -177,7 +194,8 @@ class MPINetwork(CentralNetwork):
         size = self.comm.Get_size()
         worst = np.array([size if failure is None else self.rank])
         first = np.empty_like(worst)
-        self.comm.Allreduce(worst, first, op=_minimum())
+        with self._watch:
+            self.comm.Allreduce(worst, first, op=_mpi().MIN)
         if first[0] == size:
             return cast(T, answer)
         told = "" if failure is None else f"node {self.rank}: {failure}"
@@ -193,17 +211,15 @@ def _mpi_type(dtype: Any) -> Any:
     return from_numpy_dtype(dtype)
 
 
-def _minimum() -> Any:
+def _mpi() -> Any:
     from mpi4py import MPI
 
-    return MPI.MIN
+    return MPI
 
 
 def _share_cores(comm: Any) -> None:
     """Ranks of one machine share its cores; each with all of them would fight."""
-    from mpi4py import MPI
-
-    here = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    here = comm.Split_type(_mpi().COMM_TYPE_SHARED)
     threadpool_limits(max(1, (os.cpu_count() or 1) // here.Get_size()), user_api="blas")
     here.Free()
 

@@ -55,6 +55,7 @@ class Train:
         "local; mpi (start with mpiexec); ray; ring, grid, complete, regular.", "local"
     )
     lost: float = option("Fraction of messages lost between neighbours (ring, ...).", 0.0)
+    timeout: float | None = option("Seconds to wait for a node: 600 (mpi), 300 (ray).")
     seed: int = option("Of all that is random.", 0)
     checkpoint: Path | None = option("Write the model here after every task.")
     resume: bool = flag("--resume", "Go on from the checkpoint, if there is one.")
@@ -115,7 +116,7 @@ def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
         "n_rounds": options.rounds,
         "steps": options.steps,
         "tol": options.tol,
-        "network": _network(options.network, options.lost),
+        "network": _network(options),
         "fit_intercept": options.intercept,
         "scaling": None if options.scaling == "none" else options.scaling,
         "missing": options.missing,
@@ -157,14 +158,25 @@ def _damping(text: str | None) -> float | str | None:
         raise ParameterError(f"--damping {text} must be a number or auto") from None
 
 
-def _network(name: str, lost: float) -> Any:
+def _network(options: Train) -> Any:
     from ...network.graph import KINDS, Graph
 
-    if name in KINDS:
-        return Graph(name, lost)
-    if lost:
+    name, timeout = options.network, options.timeout
+    if options.lost and name not in KINDS:
         raise ParameterError(f"--lost is for {', '.join(KINDS)}, not --network {name}")
-    return name
+    if timeout is not None and name not in ("mpi", "ray"):
+        raise ParameterError(f"--timeout is for mpi and ray, not --network {name}")
+    if name in KINDS:
+        return Graph(name, options.lost)
+    if timeout is None:
+        return name
+    if name == "mpi":
+        from ...network.mpi import MPINetwork
+
+        return MPINetwork(timeout=timeout)
+    from ...network.ray import RayNetwork
+
+    return RayNetwork(timeout=timeout)
 
 
 def _listed(text: str | None) -> list[str] | None:
