@@ -51,7 +51,6 @@ class PrincipalNetwork(Wrapped):
                 self._cut = self._merge_here(rows, rank)
             else:
                 self._cut = self._merge_there(rows, rank, sum(counts))
-            self._least = np.min(self.inner.ask("least"), axis=0)
             coarse = np.split(self._sum("coarse"), len(self._context.each))
         self._coarse = [robust_cholesky(np.eye(len(M)) + M) for M in coarse]
 
@@ -62,7 +61,8 @@ class PrincipalNetwork(Wrapped):
         rng = np.random.default_rng([self._solver().seed, rows])
         V, norm = Gathered(np.hstack(parts), rng).directions(rank)
         ends = np.cumsum([part.shape[1] for part in parts])[:-1]
-        self.inner.ask("told", Each(np.split(V, ends, axis=1)))
+        answers = self.inner.ask("told", Each(np.split(V, ends, axis=1)))
+        self._least = np.min(answers, axis=0)
         self.overhead += V.nbytes + sum(part.nbytes for part in parts)
         return norm
 
@@ -73,7 +73,7 @@ class PrincipalNetwork(Wrapped):
         else:
             cut = range_cut(self, rank, columns)
         self._count(cut.W)
-        self.inner.ask("merge", cut.W)
+        self._least = np.min(self.inner.ask("merge", cut.W), axis=0)
         return cut.norm
 
     def sketch(self, width: int) -> Array:

@@ -98,7 +98,10 @@ def rotation(seed: int, node: int, p: int) -> Array:
     else of them. The seed alone is known to everybody: where the coordinator must not be able to
     undo the rotation, the node's environment has a CONCHE_SECRET that nobody else knows.
     """
-    secret = os.environ.get(SECRET, "").encode()
-    rng = np.random.default_rng([seed, node, *secret])
-    Q, R = np.linalg.qr(rng.standard_normal((p, p)))
+    Q, R = np.linalg.qr(own_generator(seed, node).standard_normal((p, p)))
     return np.asarray(Q * np.sign(np.diag(R)))
+
+
+def own_generator(*seeds: int) -> np.random.Generator:
+    """Random numbers that the node's own secret decides, beside the seeds."""
+    return np.random.default_rng([*seeds, *os.environ.get(SECRET, "").encode()])

@@ -23,7 +23,7 @@ from ..scalars import PenaltyScalars
 from ..scaling import Kept
 from .base import Context, Meeting, Proposing, Solution
 from .factor import Cholesky, robust_cholesky
-from .pooled import rotation
+from .pooled import own_generator, rotation
 from .ridge import Ridged, Units
 
 WIDEST_BLOCK = 2048  # columns of a block whose curvature is kept as a matrix: 32 MB
@@ -93,7 +93,7 @@ class PrincipalBlock(Proposing):
 
     questions = (
         *("gram", "shown", "sketch", "power", "project", "weigh", "merge", "told", "stack"),
-        *("least", "coarse", "residual", "probe", "witness", "bent", "cut", "leverage"),
+        *("coarse", "residual", "probe", "witness", "bent", "cut", "leverage"),
     )
 
     def __init__(
@@ -136,7 +136,7 @@ class PrincipalBlock(Proposing):
 
     def sketch(self, d: Array, width: int) -> Array:
         """B times random columns that no other node knows."""
-        omega = np.random.default_rng(self.seed).standard_normal((self.size, width))
+        omega = own_generator(*self.seed).standard_normal((self.size, width))
         return self._times(omega)
 
     def power(self, d: Array, Q: Array) -> Array:
@@ -156,14 +156,15 @@ class PrincipalBlock(Proposing):
         return np.zeros(0)
 
     def merge(self, d: Array, W: Array) -> Array:
-        """V' = W^T B."""
+        """V' = W^T B. Answers how much of C the problem's curvature has at least, for every
+        strength, as far as this block knows."""
         self.ready(self._back(W).T)
-        return np.zeros(0)
+        return np.array([s / (s + self.cut_norm) for s in self.each])
 
     def told(self, d: Array, V: Array) -> Array:
-        """V' as the coordinator has found it from what was `shown`."""
+        """V' as the coordinator has found it from what was `shown`; answers as `merge` does."""
         self.ready(V @ self._turn().T if self.apart else V)
-        return np.zeros(0)
+        return np.array([s / (s + self.cut_norm) for s in self.each])
 
     def stack(self, d: Array) -> Array:
         """V' = B: there is room for all rows. Answers V' V'^T, and that is all: D is the ridge."""
@@ -191,10 +192,6 @@ class PrincipalBlock(Proposing):
         return np.maximum(left, 0.0) if self.wide else left, cut
 
     # ---- what it asks in the rounds ----
-
-    def least(self, d: Array) -> Array:
-        """How much of C the problem's curvature has at least, as far as this block knows."""
-        return np.array([s / (s + self.cut_norm) for s in self.each])
 
     def coarse(self, d: Array) -> Array:
         """V' D^-1 V'^T, for every strength."""
