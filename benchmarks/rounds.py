@@ -223,8 +223,8 @@ def certificates() -> None:
     task = conche.gaussian_tasks(1, 200, 80, noise_var=0.1)[0]
     wide = conche.gaussian_tasks(1, 60, 160, noise_var=0.1)[0]
     cases: list[tuple[str, conche.Task, float, dict[str, Any]]] = [
-        ("memory, cg", task, 10.0, dict(solver=Memory(damping=10.0), steps="cg")),
-        ("memory, safe", task, 10.0, dict(solver=Memory(damping=10.0))),
+        ("memory of blocks, cg", task, 10.0, dict(solver=Memory(rank=0, damping=10.0), steps="cg")),
+        ("memory of blocks, safe", task, 10.0, dict(solver=Memory(rank=0, damping=10.0))),
         ("exact, overparametrised, adaptive", wide, 0.0, dict(steps="adaptive")),
         ("exact, n > p, adaptive", task, 0.0, dict(steps="adaptive")),
     ]
