@@ -73,8 +73,8 @@ def test_other_files_of_the_same_names_are_refused(
     write(folder, "b", X, y)
     (folder / "c.npz").write_bytes(last)
     before = (state / "model.conche").read_bytes()
-    status, said = train(folder, state, "--resume")
-    assert status == 2 and f"task 'b' is not the one that was learnt: {told}" in said, said
+    status, output = train(folder, state, "--resume")
+    assert status == 2 and f"task 'b' is not the one that was learnt: {told}" in output, output
     assert (state / "model.conche").read_bytes() == before
 
 
@@ -86,8 +86,8 @@ def test_the_same_tasks_written_anew_are_accepted(tmp_path: Path) -> None:
     with np.load(folder / "b.npz") as old:
         np.savez_compressed(folder / "b.npz", X=np.asfortranarray(old["X"]), y=old["y"])
     (tmp_path / "c.npz").rename(folder / "c.npz")
-    status, said = train(folder, state, "--resume")
-    assert status == 0 and "2 of 3 were learnt" in said, said
+    status, output = train(folder, state, "--resume")
+    assert status == 0 and "2 of 3 were learnt" in output, output
 
 
 def test_a_mark_says_what_has_changed() -> None:

@@ -132,7 +132,7 @@ def rewritten(path: Path, change: Change, format: int = FORMAT) -> None:
     """The file at path, its arrays and description changed, and sealed as if they were ours."""
     described, arrays = unseal(path, FORMAT)
     described = change(arrays, described) or described
-    path.write_bytes(seal(format, described, arrays))
+    path.write_bytes(seal(format, json.dumps(described), arrays))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def rewritten(path: Path, change: Change, format: int = FORMAT) -> None:
         lambda arrays, d: d["parameters"].update({"n_nodes": 10**15}),
         lambda arrays, d: d["parameters"].update({"partition": [10**15, 2]}),
         lambda arrays, d: d.update({"strengths": []}),
-        lambda arrays, d: arrays.update({"node0.kept.ridge": np.ones((3, 5))}),
+        lambda arrays, d: arrays.update({"node0.kept.ridge": np.ones((3, 7))}),
         lambda arrays, d: d.update({"n_outputs": 10**12}),
         lambda arrays, d: [1],
     ],
@@ -288,7 +288,7 @@ def test_whatever_a_description_holds_there_is_one_error_or_a_model(
         changed = json.loads(json.dumps(described))
         inside, last = (changed[first], rest[0]) if rest else (changed, first)
         inside[last] = odd
-        path.write_bytes(seal(FORMAT, changed, arrays))
+        path.write_bytes(seal(FORMAT, json.dumps(changed), arrays))
         told = ""
         try:
             conche.load(path)

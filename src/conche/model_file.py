@@ -98,7 +98,8 @@ def save(
         "run": None if run is None else asdict(run) | {"path": None},
     }
     if network.writes_files():
-        write_atomically(path, seal(FORMAT, described, arrays))
+        text = json.dumps(described, default=_number)
+        write_atomically(path, seal(FORMAT, text, arrays))
 
 
 def _arrays(state: StreamState, nodes: list[NodeState], timings: bool) -> dict[str, Array]:

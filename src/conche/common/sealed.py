@@ -32,11 +32,10 @@ def digest(array: Array) -> str:
     return seal.hexdigest()
 
 
-def seal(format: int, described: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
-    """The file's bytes."""
-    text = json.dumps(described).encode()
+def seal(format: int, described: str, arrays: Mapping[str, Array]) -> bytes:
+    """The file's bytes; ``described`` is JSON."""
     whole = {key: np.ascontiguousarray(array) for key, array in arrays.items()}
-    whole[DESCRIPTION] = np.frombuffer(text, np.uint8)
+    whole[DESCRIPTION] = np.frombuffer(described.encode(), np.uint8)
     digests = {key: digest(whole[key]) for key in sorted(whole)}
     return to_bytes(whole, {"conche": json.dumps({"format": format, "digests": digests})})
 
