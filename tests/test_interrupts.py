@@ -24,7 +24,7 @@ def test_interrupts_at_random_moments_leave_the_old_state_or_the_new() -> None:
     command = [sys.executable, "-m", "tests.helpers.interrupts"]
     root = Path(__file__).parents[1]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=300)
-    assert done.returncode == 0 and done.stdout.startswith("200 interrupts"), done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("100 interrupts"), done.stderr
 
 
 @pytest.mark.parametrize("make", [LocalNetwork, lambda: Graph("ring", lost=0.1)])

@@ -46,11 +46,11 @@ def interrupted(call: Callable[[], object], seconds: float) -> bool:
 
 
 def main() -> None:
-    """200 of them, while streams are learnt on 200 nodes: afterwards all that the model has come to
+    """A hundred of them, while streams are learnt on 200 nodes: afterwards all that the model has come to
     is what an undisturbed twin has come to after as many tasks, and it goes on as the twin does."""
     tasks = conche.gaussian_tasks(10, 20, 400, n_shared=300, noise_var=0.1)
     rng, whole, count = np.random.default_rng(0), np.inf, 0
-    while count < 200:  # another stream: first tasks, too, are interrupted
+    while count < 100:  # another stream: first tasks, too, are interrupted
         model, twin = (
             conche.ConcheRegressor(n_nodes=200, n_rounds=1, solver=conche.Memory(rank=8))
             for _ in range(2)
@@ -69,7 +69,7 @@ def main() -> None:
                 learn()
             assert same_everything(model, after)
             twin, count = after, count + hits
-    print("200 interrupts, and nothing was lost")
+    print("100 interrupts, and nothing was lost")
 
 
 if __name__ == "__main__":
