@@ -46,8 +46,9 @@ def interrupted(call: Callable[[], object], seconds: float) -> bool:
 
 
 def main() -> None:
-    """A hundred of them, while streams are learnt on 200 nodes: afterwards all that the model has come to
-    is what an undisturbed twin has come to after as many tasks, and it goes on as the twin does."""
+    """A hundred of them, while streams are learnt on 200 nodes: afterwards all that the model has
+    come to is what an undisturbed twin has come to after as many tasks, and it goes on as the twin
+    does."""
     tasks = conche.gaussian_tasks(10, 20, 400, n_shared=300, noise_var=0.1)
     rng, whole, count = np.random.default_rng(0), np.inf, 0
     while count < 100:  # another stream: first tasks, too, are interrupted
