@@ -95,7 +95,7 @@ class Echo:
 
 
 def a_task_on_ray() -> Iterator[Row]:
-    """Memory up to the rank takes two exchanges a task, where it took ten rounds of vectors."""
+    """Memory up to the rank takes three exchanges a task, where it took ten rounds of vectors."""
     if importlib.util.find_spec("ray") is None:
         return
     import ray

@@ -22,7 +22,6 @@ from .arrays import Array
 from .words import one_line
 
 DESCRIPTION = "description"
-LONGEST_HEADER = 100_000_000  # bytes: what safetensors reads
 
 
 def digest(array: Array) -> str:

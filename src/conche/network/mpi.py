@@ -28,7 +28,7 @@ from ..nodes import Node, NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients, share
-from .mpi_watch import Watch
+from .mpi_watch import watch_of
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ class MPINetwork(CentralNetwork):
             _share_cores(self.comm)
             self._shared = True
             if size > 1 and _mpi().Query_thread() == _mpi().THREAD_MULTIPLE:
-                self._watch = Watch(self.comm, self.timeout, end_all)
+                self._watch = watch_of(self.comm, self.timeout, end_all)
 
     def place(self, states: Sequence[NodeState]) -> Placed:
         return (states[self.rank],)

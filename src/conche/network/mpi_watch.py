@@ -36,6 +36,7 @@ class Watch:
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self.count = 0  # sums that this rank has come to
         self.since: float | None = None  # when it came to the one that it waits in
+        self._sent: list[tuple[Any, Any]] = []  # requests and their numbers, which must stay
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -70,13 +71,19 @@ class Watch:
         status = _mpi().Status()
         while self.comm.Iprobe(tag=ASK, status=status):
             self.comm.Recv(np.empty(1), source=status.Get_source(), tag=ASK)
-            self.comm.Isend(np.array([float(self.count)]), status.Get_source(), ANSWER)
+            self._send(float(self.count), status.Get_source(), ANSWER)
+
+    def _send(self, number: float, rank: int, tag: int) -> None:
+        """Without waiting: who is stopped takes nothing."""
+        self._sent = [(request, held) for request, held in self._sent if not request.Test()]
+        held = np.array([number])
+        self._sent.append((self.comm.Isend(held, rank, tag), held))
 
     def _find(self) -> None:
         """Ask who is missing; the first of those who wait says it, and ends the job."""
         mine, others = self.count, [r for r in range(self.size) if r != self.rank]
         for rank in others:
-            self.comm.Isend(np.zeros(1), rank, ASK)
+            self._send(0.0, rank, ASK)
         known = {self.rank: float(mine)}
         until = time.monotonic() + PATIENCE
         while len(known) < self.size and time.monotonic() < until and not self._over.is_set():
@@ -94,16 +101,31 @@ class Watch:
             self._tell(missing, silent=missing[0] not in known)
 
     def _tell(self, missing: list[int], silent: bool) -> None:
-        who = "rank " if len(missing) == 1 else "ranks "
-        who += ", ".join(map(str, missing))
-        how = "does not answer" if silent else "is still at work"
+        one, which = len(missing) == 1, ", ".join(map(str, missing))
+        how = ("does" if one else "do") + " not answer"
+        if not silent:
+            how = ("is" if one else "are") + " still at work"
         print(
-            f"conche: {who} {how} after {self.timeout:g} s (timeout): the job ends; what has a "
-            f"checkpoint can be resumed",
+            f"conche: rank{'' if one else 's'} {which} {how} after {self.timeout:g} s (timeout): "
+            f"the job ends; what has a checkpoint can be resumed",
             file=sys.stderr,
             flush=True,
         )
         self.end_all(2)
+
+
+_watches: list[Watch] = []
+
+
+def watch_of(comm: Any, timeout: float, end_all: Any) -> Watch:
+    """The watch of these ranks: one for all networks of a process, since each takes a thread and a
+    communicator, of which there are not many."""
+    for watch in _watches:
+        if _mpi().Group.Compare(watch.comm.Get_group(), comm.Get_group()) == _mpi().IDENT:
+            watch.timeout = timeout
+            return watch
+    _watches.append(Watch(comm, timeout, end_all))
+    return _watches[-1]
 
 
 def _mpi() -> Any:

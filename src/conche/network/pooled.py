@@ -1,7 +1,7 @@
 """All columns at the coordinator: what lossless memory does with a network.
 
-Two exchanges a task, whatever the number of rounds: the nodes' rotated columns come here once,
-and the new weights go back. In between one node, here, has them all.
+Three exchanges a task, whatever the number of rounds: the task begins, the nodes' rotated columns
+come here once, and the new weights go back. In between one node, here, has them all.
 """
 
 from __future__ import annotations
