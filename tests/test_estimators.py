@@ -217,7 +217,7 @@ def test_labels_are_fixed_by_the_first_task() -> None:
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        (dict(fit_intercept=True), "fit_intercept"),
+        (dict(fit_intercept=False), "fit_intercept"),
         (dict(n_nodes=3), "n_nodes"),
         (dict(partition=[1, 7]), "partition"),
         (dict(network=LocalNetwork()), "network"),

@@ -16,6 +16,7 @@ from conche.network import LocalNetwork
 from conche.nodes.solvers.pooled import rotation
 
 from .helpers.hard_streams import KINDS, exactness, hard
+from .helpers.models import raw
 from .helpers.reference import ridge_solution
 from .helpers.streams import beijing
 
@@ -39,7 +40,7 @@ def test_300_awkward_streams_equal_offline_after_every_task(first: int) -> None:
 @pytest.mark.parametrize("n_nodes", [12, 132])
 def test_beijing_equals_offline(n_nodes: int) -> None:
     train, _ = beijing()
-    model = conche.ConcheRegressor(n_nodes=n_nodes, solver=Memory(damping=3.0))
+    model = raw(n_nodes=n_nodes, solver=Memory(damping=3.0))
     for t, task in enumerate(train, start=1):
         model.partial_fit(task.X, task.y)
         if t in (1, 2, 24, 48):
@@ -51,7 +52,7 @@ def test_beijing_equals_offline(n_nodes: int) -> None:
 
 def test_single_precision_is_kept_in_double() -> None:
     tasks = conche.gaussian_tasks(6, 40, 20, noise_var=0.1)
-    model = conche.ConcheRegressor(n_nodes=4, solver=Memory(damping=1.0))
+    model = raw(n_nodes=4, solver=Memory(damping=1.0))
     for task in tasks:
         model.partial_fit(task.X.astype(np.float32), task.y.astype(np.float32))
     offline = conche.offline_solution(tasks, damping=1.0)
@@ -64,7 +65,7 @@ def test_the_ridge_may_change_and_the_past_be_discounted(discount: float) -> Non
     """Few samples at first: the default ridge is provisional, and the estimate is the minimiser
     for the ridge in force, with past samples discounted."""
     rng = np.random.default_rng(0)
-    model = conche.ConcheRegressor(n_nodes=3, solver=Memory(discount=discount))
+    model = raw(n_nodes=3, solver=Memory(discount=discount))
     seen: list[tuple[Array, Array]] = []
     for n in (1, 2, 3, 4, 5, 40, 7):
         X = rng.standard_normal((n, 7)) * [1e-2, 1, 1, 1e2, 1, 1, 1]
@@ -89,7 +90,7 @@ def test_scaling_does_not_change_what_is_learnt(scaling: str, kind: type[LocalNe
     coefs = []
     every: tuple[dict[str, Any], ...] = ({}, {"scaling": scaling})
     for options in every:
-        model = conche.ConcheRegressor(
+        model = raw(
             n_nodes=3, network=kind(), fit_intercept=True, solver=Memory(damping=None), **options
         )
         for X in data:
@@ -101,7 +102,7 @@ def test_scaling_does_not_change_what_is_learnt(scaling: str, kind: type[LocalNe
 def test_rotated_columns_teach_the_same() -> None:
     """Nodes apart send rotated columns: the same estimate, and nothing that is a column."""
     tasks = conche.gaussian_tasks(4, 30, 12, noise_var=0.1)
-    models = [conche.ConcheRegressor(n_nodes=3, network=kind()) for kind in (LocalNetwork, Apart)]
+    models = [raw(n_nodes=3, network=kind()) for kind in (LocalNetwork, Apart)]
     for task in tasks:
         for model in models:
             model.partial_fit(task.X, task.y)
@@ -127,7 +128,7 @@ def test_a_secret_decides_the_rotation(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_stream_goes_on_where_nodes_are_apart() -> None:
     """Begun in one process, without rotation, and gone on with it."""
     tasks = conche.gaussian_tasks(4, 30, 12, noise_var=0.1)
-    model, alone = (conche.ConcheRegressor(n_nodes=3) for _ in range(2))
+    model, alone = (raw(n_nodes=3) for _ in range(2))
     for i, task in enumerate(tasks):
         if i == 2:
             model.network_.apart = True  # of this object alone
@@ -139,7 +140,7 @@ def test_a_stream_goes_on_where_nodes_are_apart() -> None:
 
 def test_sparse_columns_are_exact_too() -> None:
     rng = np.random.default_rng(0)
-    model = conche.ConcheRegressor(n_nodes=4, solver=Memory(damping=0.5))
+    model = raw(n_nodes=4, solver=Memory(damping=0.5))
     tasks = []
     for _ in range(4):
         X = rng.standard_normal((50, 30)) * (rng.random((50, 30)) < 0.1)
@@ -157,7 +158,7 @@ def test_hard_streams_are_offline_by_default(kind: str) -> None:
         stream = hard(kind, 200, 8, 50, noise)
         errors = []
         for K in (1, 4, 64):
-            model = conche.ConcheRegressor(n_nodes=K)
+            model = raw(n_nodes=K)
             for task in stream.train:
                 model.partial_fit(task.X, task.y)
             errors.append(np.mean([np.mean((t.y - model.predict(t.X)) ** 2) for t in stream.test]))
@@ -171,7 +172,7 @@ def test_hard_streams_are_offline_by_default(kind: str) -> None:
 
 def test_one_round_and_no_gap() -> None:
     tasks = conche.gaussian_tasks(8, 50, 40, noise_var=0.1)
-    model = conche.ConcheRegressor(n_nodes=8)
+    model = raw(n_nodes=8)
     for task in tasks:
         model.partial_fit(task.X, task.y)
     assert [record["round"] for record in model.history_] == [1] * 8

@@ -13,6 +13,7 @@ from conche.errors import OfflineGapWarning
 from conche.network.cut import Gathered, exact_cut, orthonormal
 
 from .helpers.hard_streams import KINDS, Stream, class_incremental, hard
+from .helpers.models import raw
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::conche.errors.OfflineGapWarning",
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def learn(stream: Stream, n_nodes: int, solver: Memory) -> conche.ConcheRegressor:
-    return teach(conche.ConcheRegressor(n_nodes=n_nodes, solver=solver), stream)
+    return teach(raw(n_nodes=n_nodes, solver=solver), stream)
 
 
 def teach(model: conche.ConcheRegressor, stream: Stream) -> conche.ConcheRegressor:
@@ -97,7 +98,7 @@ def test_the_gap_is_bounded_always_and_estimated_well(first: int) -> None:
 
 def test_training_says_once_that_much_is_lost() -> None:
     stream = hard("independent", 60, 8, 40, 0.3)
-    model = conche.ConcheRegressor(n_nodes=4, solver=Memory(rank=10, damping=1.0))
+    model = raw(n_nodes=4, solver=Memory(rank=10, damping=1.0))
     with pytest.warns(OfflineGapWarning, match="a larger rank") as told:
         teach(model, stream)
     assert len([w for w in told if w.category is OfflineGapWarning]) == 1
@@ -106,7 +107,7 @@ def test_training_says_once_that_much_is_lost() -> None:
 
 def test_rounds_that_reach_their_limit_say_so() -> None:
     stream = hard("independent", 60, 3, 60, 0.3)
-    model = conche.ConcheRegressor(n_nodes=4, n_rounds=2, solver=Memory(rank=10, damping=0.1))
+    model = raw(n_nodes=4, n_rounds=2, solver=Memory(rank=10, damping=0.1))
     with pytest.warns(ConvergenceWarning, match="raise n_rounds"):
         teach(model, stream)
 

@@ -92,12 +92,16 @@ def test_first_waits_until_a_column_has_shown_itself() -> None:
     first = np.column_stack([rng.standard_normal(20) * 3, np.full(20, 4.0)])
     _, numbers, _ = scaling.apply(first, {})
     assert numbers["scale"][1] == 1.0  # constant so far: harmless
-    later = rng.standard_normal((20, 2)) * 100
+    later = rng.standard_normal((20, 2)) * [20, 100]
     _, numbers2, _ = scaling.apply(later, numbers)
     assert numbers2["scale"][0] == numbers["scale"][0]  # fixed
     assert numbers2["scale"][1] == pytest.approx(np.std(np.r_[first[:, 1], later[:, 1]]))
-    _, numbers3, _ = scaling.apply(later * 9, numbers2)
+    _, numbers3, _ = scaling.apply(later, numbers2)
     assert np.array_equal(numbers3["scale"], numbers2["scale"])
+    _, numbers4, ratio = scaling.apply(later * [100, 1], numbers3)  # another column than it was
+    assert ratio is not None and ratio[0] > 10 and ratio[1] == 1
+    few = scaling.apply(first[:5], {}).numbers
+    assert np.array_equal(few["scale"], [1, 1])  # too few to know
 
 
 def test_missing_values_are_filled_with_the_mean_and_stay_so_in_a_saved_model(
@@ -127,15 +131,29 @@ def test_bad_settings_and_sparse_columns_are_refused() -> None:
     settings: list[dict[str, Any]] = [
         {"scaling": "last"},
         {"missing": "zero"},
-        {"scaling": "first"},
+        {"missing": "mean"},
     ]
     for bad in settings:
         with pytest.raises(ValueError, match="scaling|missing"):
             conche.ConcheRegressor(**bad).partial_fit(X, y)
     model = conche.ConcheRegressor().partial_fit(X, y)
-    model.scaling = "first"
+    model.scaling = None
     with pytest.raises(ValueError, match="the scaling of a stream cannot change"):
         model.partial_fit(X, y)
+    model = conche.ConcheRegressor().partial_fit(X.toarray(), y)
+    with pytest.raises(ValueError, match="sparse columns, but the stream began with dense ones"):
+        model.partial_fit(X, y)
+
+
+def test_sparse_columns_are_left_as_they_are() -> None:
+    X, y = sparse.random_array((60, 5), density=0.5, rng=0, format="csr"), np.arange(60.0)
+    model = conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(damping=1.0))
+    for part in (X[:30], X[30:].toarray()):  # nor are dense ones then
+        rows = slice(0, 30) if sparse.issparse(part) else slice(30, 60)
+        model.partial_fit(part, y[rows])
+    A = X.toarray() - X.toarray().mean(axis=0)
+    w = np.linalg.solve(A.T @ A + np.eye(5), A.T @ (y - y.mean()))
+    assert model.coef_ == pytest.approx(w, rel=1e-7)
 
 
 def test_errors_before_and_after_each_task_are_recorded() -> None:

@@ -119,7 +119,7 @@ def exactness(seed: int) -> Iterator[tuple[float, int]]:
     constant, zero, double = rng.random(p) < 0.1, rng.random(p) < 0.1, rng.integers(0, p, p // 6)
     w = rng.standard_normal((p, outputs))
     model = conche.ConcheRegressor(
-        n_nodes=n_nodes, solver=Memory(damping=ridge), fit_intercept=intercept
+        n_nodes=n_nodes, solver=Memory(damping=ridge), fit_intercept=intercept, scaling=None
     )
     seen: list[tuple[Array, Array]] = []
     for _ in range(n_tasks):
@@ -130,12 +130,13 @@ def exactness(seed: int) -> Iterator[tuple[float, int]]:
         Z[:, double] = Z[:, (double + 1) % p]
         Y = Z @ w + 0.1 * rng.standard_normal((n, outputs))
         model.partial_fit(Z * scale, Y if outputs > 1 else Y[:, 0])
-        ones = np.ones((n, int(intercept)))
-        seen.append((np.hstack([Z * scale, ones]), Y))
+        seen.append((Z * scale, Y))
         A, targets = (np.vstack(part) for part in zip(*seen, strict=True))
-        offline = ridge_solution(A, targets, ridge)
+        means = (A.mean(axis=0), targets.mean(axis=0)) if intercept else (0.0, 0.0)
+        offline = ridge_solution(A - means[0], targets - means[1], ridge)
         ours = np.atleast_2d(model.coef_).T
         if intercept:
+            offline = np.vstack([offline, means[1] - means[0] @ offline])
             ours = np.vstack([ours, np.atleast_1d(model.intercept_)[None]])
         last = model.history_[-1]["round"]
         yield float(np.linalg.norm(ours - offline) / np.linalg.norm(offline)), last

@@ -251,7 +251,8 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         """What the nodes are made with for so many columns, and the settings behind it."""
         partition = Partition.make(n_features, self.n_nodes, self.partition, self.fit_intercept)
         settings = self._settings(partition)
-        scaling = Scaling(self.scaling, self.missing, bool(self.fit_intercept))
+        centred = self.scaling is not None or settings.solver.remembers
+        scaling = Scaling(self.scaling, self.missing, bool(self.fit_intercept) and centred)
         return Setup(settings.solver, partition, scaling), settings
 
     def _settings(self, partition: Partition) -> Settings:
@@ -319,7 +320,7 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.scaling is None and self.missing == "refuse"
+        tags.input_tags.sparse = self.missing == "refuse"
         return tags
 
 

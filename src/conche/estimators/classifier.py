@@ -158,7 +158,9 @@ seed :
         return np.asarray(softmax(log_expit(scores), axis=1))  # expit, normalised over the classes
 
 
-@with_defaults(solver="memory", steps="cg", n_rounds=30, tol=1e-6)
+@with_defaults(
+    solver="memory", steps="cg", n_rounds=30, tol=1e-6, fit_intercept=True, scaling="first"
+)
 class ConcheClassifier(CoCoAClassifier):
     """`CoCoAClassifier` with the defaults we recommend, as in `ConcheRegressor`."""
 

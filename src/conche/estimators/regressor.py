@@ -42,7 +42,8 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ig
     fit_intercept : add a constant column to the first node. Off by default, as in the paper.
     scaling : None; ``"first"``: each node scales its columns by the first task (the first tasks,
         until ten samples have been seen of a column and it has varied); ``"running"``: by all tasks
-        so far. With an intercept they are centred too, at their mean in the first task. ``coef_``
+        so far. With an intercept they are centred too, at their mean in the first task (for
+        ``"memory"`` also where they are not scaled). Sparse columns are left as they are. ``coef_``
         and ``predict`` are for columns as they come.
     missing : ``"refuse"``, or ``"mean"``: NaN is filled with the column's mean so far.
     seed : of what the nodes of ``"memory"`` draw together.
@@ -115,12 +116,15 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ig
         return scores[:, 0] if self.state_.flat else np.asarray(scores)
 
 
-@with_defaults(solver="memory", steps="cg", n_rounds=30, tol=1e-6)
+@with_defaults(
+    solver="memory", steps="cg", n_rounds=30, tol=1e-6, fit_intercept=True, scaling="first"
+)
 class ConcheRegressor(CoCoARegressor):
     """`CoCoARegressor` with the defaults we recommend: it learns a stream in one pass, keeps no
     sample, and comes close to the error of training on everything at once for any number of nodes.
 
-    ``solver="memory"``, ten rounds of ``steps="cg"``; all parameters are those of `CoCoARegressor`.
+    ``solver="memory"``, as many rounds of ``steps="cg"`` as the certificate asks for, an intercept,
+    and ``scaling="first"``; all parameters are those of `CoCoARegressor`.
 
     Examples
     --------

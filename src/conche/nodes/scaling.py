@@ -21,6 +21,7 @@ from .spread import Spread
 
 SCALINGS = (None, "first", "running")
 MISSING = ("refuse", "mean")
+GROWN = 10.0  # a column that varies so many times as much as it did is another column
 Kept = Mapping[str, Array]  # what a node keeps between tasks, by name
 
 
@@ -38,12 +39,13 @@ class Scaling:
 
     Parameters
     ----------
-    scaling : None; "first": scaled by the first task(s), until ten samples have been seen of a
-        column and it has varied, and fixed from then on; "running": by all tasks so far.
+    scaling : None; "first": scaled by the first task(s), once ten samples have been seen of a
+        column and it has varied, and fixed from then on, unless it turns out to vary ten times as
+        much; "running": by all tasks so far. Sparse columns are left as they are.
     missing : "refuse", or "mean": filled with the column's mean so far.
     centred : the mean of the first task is taken off as well. It never moves: another origin would
         change what the weights and the memory mean, and the intercept follows the stream. Without
-        an intercept to take it up there is no centring.
+        an intercept to take it up there is no centring. Sparse columns are not centred.
     """
 
     scaling: str | None = None
@@ -57,14 +59,14 @@ class Scaling:
     @property
     def idle(self) -> bool:
         """Whether columns are left as they come."""
-        return self.scaling is None and self.missing == "refuse"
+        return self.scaling is None and self.missing == "refuse" and not self.centred
 
     def apply(self, block: Block, numbers: Kept) -> Scaled:
         """Standardise and fill a task's block; the new numbers include this task's samples."""
         if self.idle:
             return Scaled(block, {}, None)
         if sparse.issparse(block):
-            raise DataError("scaling and missing='mean' need dense columns: these are sparse")
+            return Scaled(block, self._of_sparse(block, numbers), None)
         new = self._updated(block, numbers)
         ready = self._transform(block, new)
         if not numbers or np.array_equal(new["scale"], numbers["scale"]):
@@ -77,14 +79,28 @@ class Scaling:
             gaps = np.isnan(ready)
             if gaps.any():
                 ready[gaps] = np.broadcast_to(numbers["seen"][1], ready.shape)[gaps]
-        if self.scaling is not None:
+        if self.centred:
             ready -= numbers["centre"].astype(ready.dtype)
+        if self.scaling is not None:
             ready /= numbers["scale"].astype(ready.dtype)
         return ready
 
+    def _of_sparse(self, block: Block, numbers: Kept) -> Kept:
+        """Neither centred nor scaled, which would make them dense; nor are later tasks then."""
+        if self.missing == "mean":
+            raise DataError("missing='mean' needs dense columns: these are sparse")
+        p = block.shape[1]
+        old = Spread.from_array(numbers["seen"]) if numbers else Spread.nothing(p)
+        plain = {"centre": np.zeros(p), "scale": np.ones(p)}
+        if numbers and any(not np.array_equal(numbers[key], plain[key]) for key in plain):
+            raise DataError(
+                "sparse columns in a stream that began with dense ones, and scaled them"
+            )
+        return {"seen": old.joined(Spread.of(block)).to_array(), **plain}
+
     def outward(self, weights: Array, numbers: Kept) -> tuple[Array, Array]:
         """The weights for columns as they come, and what centring adds to the intercept."""
-        if self.scaling is None or not numbers:
+        if not numbers:
             return weights, np.zeros(weights.shape[1])
         p = len(numbers["scale"])  # a last row, if there is one, is the intercept's
         own = weights[:p] / numbers["scale"][:, None].astype(weights.dtype)
@@ -102,10 +118,13 @@ class Scaling:
         now = Spread.of(block, gaps=self.missing == "mean")
         seen = old.joined(now)
         if self.scaling is not None:
-            # constant columns keep scale 1: centred they are zero, and harmless
+            # constant columns keep scale 1: centred they are zero, and harmless; so do those of few
+            # samples, whose own spread would make the smallest entries as large as any
             fixed = old.settled & old.varies if self.scaling == "first" else np.zeros(p, dtype=bool)
-            scale = np.where(fixed, scale, np.where(seen.varies, np.sqrt(seen.variance), 1.0))
-        if self.scaling is not None and self.centred:
+            fixed &= seen.variance <= (GROWN * scale) ** 2
+            ready = seen.settled & seen.varies
+            scale = np.where(fixed, scale, np.where(ready, np.sqrt(seen.variance), 1.0))
+        if self.centred:
             # a column without a sample so far has weight zero, and may still be given its origin
             centre = np.where(old.count > 0, centre, now.mean)
         return {"seen": seen.to_array(), "centre": centre, "scale": scale}

@@ -10,6 +10,7 @@ from scipy import sparse
 from ..common.arrays import Array, Block
 
 ENOUGH = 10  # samples that show how far a column varies
+CHUNK = 1 << 20  # bytes that are looked at together: so many stay near the processor
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,15 @@ class Spread:
             columns.data = (columns.data - np.repeat(mean, stored)) ** 2
             deviations = np.asarray(columns.sum(axis=0)).ravel() + (n - stored) * mean**2
             return cls(np.full(p, float(n)), mean, deviations)
+        rows = max(CHUNK // (block.itemsize * max(p, 1)), 1)
+        seen = cls.nothing(p)
+        for first in range(0, n, rows):
+            seen = seen.joined(cls._of_few(block[first : first + rows], gaps))
+        return seen
+
+    @classmethod
+    def _of_few(cls, block: Array, gaps: bool) -> Spread:
+        n, p = block.shape
         if gaps:
             present = ~np.isnan(block)
             count = present.sum(axis=0).astype(float)

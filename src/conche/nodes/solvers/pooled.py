@@ -22,7 +22,7 @@ from ...common.arrays import Array, Block
 from ..scaling import Kept
 from .base import Context, Meeting, Solver, Subproblem
 from .one_node import OneNode
-from .ridge import Ridged, Units
+from .ridge import Ridged, Units, may_change
 
 SECRET = "CONCHE_SECRET"  # a node's environment may add to what its rotation is drawn from
 
@@ -42,7 +42,7 @@ class PooledMemory(Ridged["PooledBlock"]):
 
     def report(self, block: Block, kept: Kept) -> Array:
         """Also whether its coordinates may change: an open ridge, or a rotation yet to come."""
-        may = bool(kept) and ("seen" in kept or "rotation" not in kept)
+        may = bool(kept) and (may_change(kept) or "rotation" not in kept)
         return np.append(super().report(block, kept), may)
 
     def agree(self, report: Array, context: Context) -> Context:

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ...common.arrays import Array, Block, scale_columns
 from ...errors import DataError
-from ..scaling import Kept
+from ..scaling import GROWN, Kept
 from ..spread import ENOUGH, Spread
 from .base import Context, Solver, Subproblem
 from .factor import TOO_LARGE
@@ -24,7 +24,8 @@ from .factor import TOO_LARGE
 DEFAULT_DAMPING = 4.0  # samples that the ridge counts for, at least
 WEIGHTS_TO_A_SAMPLE = 32.0  # and one for so many columns: a signal 32 times its noise
 ENOUGH_TIMES = 2  # samples for a column, after which the strength of the ridge hardly matters
-CONSTANT_DAMPING = 1e-3  # the same for constant columns: an intercept should be free
+CONSTANT_DAMPING = 1e-3  # the same for constant columns
+FREE = 1e-10  # the intercept's ridge: next to none
 LEAST_DAMPING = 1e-12  # relative: what damping=0 means
 
 S = TypeVar("S", bound=Subproblem)
@@ -87,7 +88,7 @@ class Ridged(Solver[S], ABC):
         """The block in units of this task's ridge."""
         size = np.sqrt(self._ridge(block, kept, context))
         change = None
-        if kept and _is_open(kept):  # a settled ridge does not change
+        if kept and may_change(kept):
             change = np.sqrt(kept["ridge"]) / size
         return Units(scale_columns(block, 1 / size), size, change)
 
@@ -101,17 +102,21 @@ class Ridged(Solver[S], ABC):
         return new
 
     def rescaled(self, kept: Kept, ratio: Array) -> Kept:
-        """In units of the ridge nothing changes: the ridge itself takes up the new scale."""
+        """In units of the ridge nothing changes: the ridge itself takes up the new scale. But for a
+        column that turns out to vary far more than it did: what was a ridge for next to nothing
+        would leave it free, so it gets what columns of its new scale have."""
         new = dict(kept)
         if "ridge" in kept:
             new["ridge"] = kept["ridge"] / ratio**2
+            if self.damping is None and np.any(ratio > GROWN):
+                new["fresh"] = np.where(ratio > GROWN, kept["ridge"], new["ridge"])
         if "seen" in kept:
             new["seen"] = Spread.from_array(kept["seen"]).rescaled(ratio).to_array()
         return new
 
     def _ridge(self, block: Block, kept: Kept, context: Context) -> Array:
         if not _is_open(kept):
-            return kept["ridge"]
+            return kept.get("fresh", kept["ridge"])
         if self.damping is None and context.damping > 0:
             share = max(DEFAULT_DAMPING, context.n_columns / WEIGHTS_TO_A_SAMPLE)
             share /= context.smoothness  # the logistic loss curves a quarter of what squares do
@@ -122,6 +127,8 @@ class Ridged(Solver[S], ABC):
                 ridge = column_ridge(seen, context.damping, share)
         else:  # given; or all nodes' blocks are zero, and any ridge serves
             ridge = np.full(block.shape[1], context.damping or 1.0)
+        if context.holds_intercept:
+            ridge[-1] = FREE
         return np.maximum(ridge, np.finfo(float).tiny)
 
     @staticmethod
@@ -134,6 +141,11 @@ class Ridged(Solver[S], ABC):
 def _is_open(kept: Kept) -> bool:
     """Whether the ridge may still change: before the first task, and while samples are few."""
     return not kept or "seen" in kept
+
+
+def may_change(kept: Kept) -> bool:
+    """Whether this task's ridge may be another than the last task's."""
+    return _is_open(kept) or "fresh" in kept
 
 
 def column_ridge(seen: Spread, scale: float, share: float = DEFAULT_DAMPING) -> Array:
