@@ -93,9 +93,7 @@ class Scaling:
         old = Spread.from_array(numbers["seen"]) if numbers else Spread.nothing(p)
         plain = {"centre": np.zeros(p), "scale": np.ones(p)}
         if numbers and any(not np.array_equal(numbers[key], plain[key]) for key in plain):
-            raise DataError(
-                "sparse columns in a stream that began with dense ones, and scaled them"
-            )
+            raise DataError("sparse columns, but the stream began with dense ones and scaled them")
         return {"seen": old.joined(Spread.of(block)).to_array(), **plain}
 
     def outward(self, weights: Array, numbers: Kept) -> tuple[Array, Array]:
