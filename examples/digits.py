@@ -42,8 +42,8 @@ def repeated(loss: str, train: list[conche.Task], passes: int) -> Array:
 
 
 def once(loss: str, train: list[conche.Task]) -> Array:
-    """Conche, each task seen once."""
-    model = conche.ConcheClassifier(n_nodes=2, loss=loss)
+    """Conche, each task seen once; without an intercept, as the others here."""
+    model = conche.ConcheClassifier(n_nodes=2, loss=loss, fit_intercept=False, scaling=None)
     for task in train:
         model.partial_fit(task.X, task.y, classes=[-1.0, 1.0])
     return np.ravel(model.coef_)[:, None]

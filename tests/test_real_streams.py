@@ -43,7 +43,7 @@ def test_conche_reaches_offline_on_beijing(air: Pair, n_nodes: int) -> None:
     model = conche.ConcheRegressor(n_nodes=n_nodes)
     for task in train:
         model.partial_fit(task.X, task.y)
-    error = mean_square(model.coef_, test)
+    error = np.mean([np.mean((t.y - model.predict(t.X)) ** 2) for t in test])
     assert error <= 0.418
     assert error <= 0.418 / 0.405 * offline
 
@@ -59,7 +59,7 @@ def test_conche_learns_split_mnist_in_one_pass(loss: str) -> None:
             model = conche.ConcheClassifier(n_nodes=K, loss=loss)
             for task in train:
                 model.partial_fit(task.X, task.y)
-            errors.append(error_rate(model.coef_[0], test))
+            errors.append(np.mean([np.mean(model.predict(t.X) != t.y) for t in test]))
     for K, errors in ours.items():
         assert np.mean(errors) <= 0.085, (K, np.mean(errors), np.mean(offline))
 

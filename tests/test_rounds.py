@@ -14,6 +14,8 @@ import conche
 from conche import Memory, Task
 from conche.common.arrays import Array
 
+from .helpers.models import raw
+
 
 def rounds_to(task: Task, goal: float, **options: Any) -> int | None:
     """Rounds until the predictions are within ``goal`` of the task's least-squares ones."""
@@ -91,7 +93,7 @@ def test_rounds_after_convergence_divide_no_noise_by_noise(p: int, dtype: Any) -
         Xd, yd = X.astype(dtype), y.astype(dtype)
         options: dict[str, Any] = dict(n_nodes=min(p, 2), n_rounds=100)
         cg = conche.CoCoARegressor(steps="cg", **options).fit(Xd, yd)
-        memory = conche.ConcheRegressor(solver=Memory(damping=1.0), **options).fit(Xd, yd)
+        memory = raw(solver=Memory(damping=1.0), **options).fit(Xd, yd)
         for model, expected in ((cg, exact), (memory, ridge)):
             assert np.linalg.norm(model.coef_ - expected) <= tol * np.linalg.norm(expected), seed
             residual = np.sqrt(np.mean((y - X @ model.coef_) ** 2))
@@ -101,8 +103,8 @@ def test_rounds_after_convergence_divide_no_noise_by_noise(p: int, dtype: Any) -
 def test_messages_are_one_vector_each_way_and_six_scalars() -> None:
     tasks = conche.gaussian_tasks(2, 30, 24)
     options: dict[str, Any] = dict(n_nodes=4, n_rounds=3, tol=None)
-    blocks = conche.ConcheRegressor(solver=Memory(rank=0), **options)
-    directions = conche.ConcheRegressor(solver=Memory(rank=10, damping=1.0), **options)
+    blocks = raw(solver=Memory(rank=0), **options)
+    directions = raw(solver=Memory(rank=10, damping=1.0), **options)
     for task in tasks:
         blocks.partial_fit(task.X, task.y)
         directions.partial_fit(task.X, task.y)
@@ -141,8 +143,9 @@ def test_logistic_rounds_with_memory_are_monotone_in_the_tasks_objective() -> No
     stream = list(logistic_stream(p=12))
     objective = []
     for n_rounds in range(1, 12):
+        plain: dict[str, Any] = dict(fit_intercept=False, scaling=None, tol=None)
         model = conche.ConcheClassifier(
-            n_nodes=1, loss="logistic", solver=Memory(damping=2.0), n_rounds=30, tol=None
+            n_nodes=1, loss="logistic", solver=Memory(damping=2.0), n_rounds=30, **plain
         ).partial_fit(*stream[0])
         _, pool = model.node_states()
         w0, H = model.coef_[0].copy(), 2.0 * pool.kept["gram"]  # it is in units of the ridge

@@ -97,7 +97,8 @@ def same_memory(some: list[NodeState], others: list[NodeState]) -> bool:
 def _same(one: Array, other: Array, turned: bool) -> bool:
     if turned:
         one, other = (np.linalg.svd(x, compute_uv=False) for x in (one, other))
-    return np.allclose(one, other, rtol=1e-9, atol=1e-9)
+    rounding = 1e-14 * float(np.max(np.abs(one), initial=0.0))  # an intercept is large there
+    return np.allclose(one, other, rtol=1e-9, atol=max(1e-9, rounding))
 
 
 def in_turns(network: Network) -> list[str]:
