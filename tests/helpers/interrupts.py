@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import signal
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -46,14 +47,17 @@ def interrupted(call: Callable[[], object], seconds: float) -> bool:
 
 
 def main() -> None:
-    """A hundred of them, while streams are learnt on 200 nodes: afterwards all that the model has
-    come to is what an undisturbed twin has come to after as many tasks, and it goes on as the twin
-    does."""
-    tasks = conche.gaussian_tasks(10, 20, 400, n_shared=300, noise_var=0.1)
+    """Many of them, while streams are learnt on many nodes: afterwards all that the model has come
+    to is what an undisturbed twin has come to after as many tasks, and it goes on as the twin does.
+
+    python -m tests.helpers.interrupts 2000 500
+    """
+    interrupts, nodes = map(int, sys.argv[1:])
+    tasks = conche.gaussian_tasks(10, 20, 2 * nodes, n_shared=nodes, noise_var=0.1)
     rng, whole, count = np.random.default_rng(0), np.inf, 0
-    while count < 100:  # another stream: first tasks, too, are interrupted
+    while count < interrupts:  # another stream: first tasks, too, are interrupted
         model, twin = (
-            conche.ConcheRegressor(n_nodes=200, n_rounds=1, solver=conche.Memory(rank=8))
+            conche.ConcheRegressor(n_nodes=nodes, n_rounds=1, solver=conche.Memory(rank=8))
             for _ in range(2)
         )
         for seen, task in enumerate(tasks):
@@ -70,7 +74,7 @@ def main() -> None:
                 learn()
             assert same_everything(model, after)
             twin, count = after, count + hits
-    print("100 interrupts, and nothing was lost")
+    print(f"{count} interrupts, and nothing was lost")
 
 
 if __name__ == "__main__":

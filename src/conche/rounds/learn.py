@@ -77,7 +77,8 @@ def learn(
     v = opening.predictions
     if context.past_rows:
         v = np.concatenate([v, np.zeros((context.past_rows, v.shape[1]), v.dtype)])
-    problem = Problem(Objective(job.loss, job.Y), network.voices(context), context.intercept)
+    objective, columns = Objective(job.loss, job.Y), job.X.shape[1]
+    problem = Problem(objective, network.voices(context), context.intercept, columns)
     now = steps.init(problem, v, network)
     rounds: list[Round] = []
     for i in range(n_rounds):
