@@ -110,7 +110,7 @@ class StreamState:
         assert self.coefficients is not None
         weights = self.coefficients.weights[:, self.judge.outputs]
         own = weights[: self.schema.n_features].T
-        return _read_only(np.array(own, order="C"))
+        return _read_only(np.array(own, order="C", dtype=self.schema.dtype))
 
     @cached_property
     def intercept(self) -> Array:
@@ -121,7 +121,7 @@ class StreamState:
         if self.setup.partition.intercept:
             own = weights[self.schema.n_features]
         offset = self.coefficients.offset[self.judge.outputs]
-        return _read_only((own + offset).astype(weights.dtype))
+        return _read_only((own + offset).astype(self.schema.dtype))
 
     def filled(self, X: Array) -> Array:
         """A dense X with what is missing filled in as it was in training."""

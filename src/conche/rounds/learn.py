@@ -77,15 +77,15 @@ def learn(
     v = opening.predictions
     if context.past_rows:
         v = np.concatenate([v, np.zeros((context.past_rows, v.shape[1]), v.dtype)])
-    objective, columns = Objective(job.loss, job.Y), job.X.shape[1]
-    problem = Problem(objective, network.voices(context), context.intercept, columns)
+    problem = Problem(Objective(job.loss, job.Y), network.voices(context), context.intercept)
+    digits = float(np.finfo(job.Y.dtype).eps) * (8 + job.X.shape[1] ** 0.5)
     now = steps.init(problem, v, network)
     rounds: list[Round] = []
     for i in range(n_rounds):
         clock = time.perf_counter()
         now = steps.step(problem, now, network)
         _check_finite(now, context.task, i)
-        rounds.append(_measured(problem, steps, now, time.perf_counter() - clock))
+        rounds.append(_measured(problem, steps, now, time.perf_counter() - clock, digits))
         if steps.finished(now):
             break
     views = steps.views(problem, now, network)
@@ -136,8 +136,17 @@ def _check_finite(now: Standing[Any], task: int, i: int) -> None:
         )
 
 
+def _hidden(now: Standing[Any], digits: float) -> Array:
+    """What rounding may hide from a bound: weights and predictions are known to so many digits, and
+    the objective with them. Near zero that is more than the objective's own digits."""
+    point = now.point
+    g, v = (np.linalg.norm(x.astype(float), axis=0) for x in (point.g, point.v))
+    off = digits * (g + v)
+    return np.asarray(off * g + 0.5 * off**2 + digits * np.abs(point.total))
+
+
 def _measured(
-    problem: Problem, steps: Steps[Any, Any], now: Standing[Any], seconds: float
+    problem: Problem, steps: Steps[Any, Any], now: Standing[Any], seconds: float, digits: float
 ) -> Round:
     objective, point = problem.objective, now.point
     n, value = objective.n, point.value
@@ -146,7 +155,7 @@ def _measured(
     return Round(
         squares=np.mean(np.square(point.g[:n], dtype=np.float64), axis=0),
         loss=value / n,
-        bound=steps.bound(now) / n,
+        bound=(steps.bound(now) + _hidden(now, digits)) / n,
         sent=now.sent,
         seconds=seconds,
         accuracy=now.accuracy,

@@ -127,8 +127,8 @@ class Ridged(Solver[S], ABC):
                 ridge = column_ridge(seen, context.damping, share)
         else:  # given; or all nodes' blocks are zero, and any ridge serves
             ridge = np.full(block.shape[1], context.damping or 1.0)
-        if context.holds_intercept:
-            ridge[-1] = FREE
+        if context.holds_intercept:  # rounds that only approach the solution need a little of it
+            ridge[-1] = FREE if context.quadratic else CONSTANT_DAMPING
         return np.maximum(ridge, np.finfo(float).tiny)
 
     @staticmethod

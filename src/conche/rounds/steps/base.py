@@ -29,7 +29,6 @@ class Problem(NamedTuple):
     objective: Objective
     n_nodes: int
     intercept: bool  # whether some node has the constant column
-    n_columns: int = 1
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,6 @@ class Standing(Generic[L]):
     sent: int = 0  # bytes of the last round, both ways, all nodes
     accuracy: float = 0.0  # of the nodes' own solutions
     disagreement: float = 0.0  # between the nodes' predictions
-    rounding: float = 0.0  # of a prediction, relative to the largest
 
 
 class Steps(ABC, Generic[N, L]):
@@ -91,7 +89,7 @@ class Steps(ABC, Generic[N, L]):
 
     def bound(self, now: Standing[L]) -> Array:
         """How far the objective is above its optimum, at most; one number per output."""
-        return optimality_gap(now.floor, now.point.total) + _lost(now)
+        return optimality_gap(now.floor, now.point.total)
 
     def certified(self, now: Standing[L]) -> Array:
         """Outputs whose bound is within ``tol`` of the objective that the task began with."""
@@ -110,18 +108,7 @@ def beginning(problem: Problem, v: Array, last: Any) -> Standing[Any]:
     """Where any kind of steps begins."""
     point, zeros = Point.at(problem.objective, v), np.zeros(v.shape[1])
     started = float(np.linalg.norm(point.g))
-    rounding = float(np.finfo(v.dtype).eps) * (8 + problem.n_columns**0.5)
-    done = zeros.astype(bool)
-    return Standing(point, last, point.value, started, zeros, done=done, rounding=rounding)
-
-
-def _lost(now: Standing[Any]) -> Array:
-    """What rounding may hide: predictions are known to so many digits, and the objective with
-    them. Near zero that is more than the objective's own digits."""
-    point = now.point
-    g, v = (np.linalg.norm(x.astype(float), axis=0) for x in (point.g, point.v))
-    off = now.rounding * (g + v)
-    return np.asarray(off * g + 0.5 * off**2 + now.rounding * np.abs(point.total))
+    return Standing(point, last, point.value, started, zeros, done=zeros.astype(bool))
 
 
 class Move(NamedTuple):
