@@ -175,10 +175,11 @@ def error_of(draw: Draw, labels: bool, damping: Any, seeds: Sequence[int], K: in
     for seed in seeds:
         train, test = draw(seed)
         if not labels:
-            model = conche.ConcheRegressor(n_nodes=K, solver=Memory(damping=damping))
+            model = raw(n_nodes=K, solver=Memory(damping=damping))
             errors.append(mean_square(learn(model, train).predict, test))
             continue
-        classifier = conche.ConcheClassifier(n_nodes=K, solver=Memory(damping=damping))
+        plain: dict[str, Any] = {"fit_intercept": False, "scaling": None}
+        classifier = conche.ConcheClassifier(n_nodes=K, solver=Memory(damping=damping), **plain)
         classes = np.unique(np.concatenate([task.y for task in train]))
         for task in train:
             classifier.partial_fit(task.X, task.y, classes=classes)
