@@ -53,7 +53,7 @@ class PooledMemory(Ridged["PooledBlock"]):
         before = kept.get("rotation")
         after = before
         if after is None and context.apart:
-            after = rotation(self.seed, context.node, block.shape[1])
+            after = rotation(self.seed, context.node, block.shape[1], context.holds_intercept)
         return PooledBlock(self.units(block, kept, context), before, after, first=not kept)
 
     def remember(
@@ -91,15 +91,18 @@ class PooledBlock(Subproblem):
         return np.asarray(own / self.units.size[:, None])
 
 
-def rotation(seed: int, node: int, p: int) -> Array:
+def rotation(seed: int, node: int, p: int, intercept: bool = False) -> Array:
     """A random rotation, uniform over all of them, that the node's own secret decides.
 
     What is sent then shows the inner products between samples over the node's columns and nothing
     else of them. The seed alone is known to everybody: where the coordinator must not be able to
     undo the rotation, the node's environment has a CONCHE_SECRET that nobody else knows.
     """
-    Q, R = np.linalg.qr(own_generator(seed, node).standard_normal((p, p)))
-    return np.asarray(Q * np.sign(np.diag(R)))
+    turned = p - 1 if intercept else p  # a constant is no secret, and far longer than the others
+    Q, R = np.linalg.qr(own_generator(seed, node).standard_normal((turned, turned)))
+    whole = np.eye(p)
+    whole[:turned, :turned] = Q * np.sign(np.diag(R))
+    return whole
 
 
 def own_generator(*seeds: int) -> np.random.Generator:

@@ -275,7 +275,7 @@ class PrincipalBlock(Proposing):
         return _squares(rows) if self.wide else gram(rows, wide=False)
 
     def _turn(self) -> Array:
-        return rotation(self.seed[0], self.seed[2], self.size)
+        return rotation(self.seed[0], self.seed[2], self.size, self.context.holds_intercept)
 
     def _strength(self, x: Array) -> Array:
         return np.repeat(self.each, x.shape[1] // len(self.each))
