@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
@@ -10,6 +12,8 @@ import conche
 from conche import Memory
 from conche.common.arrays import Array
 from conche.errors import OfflineGapWarning
+from conche.network import LocalNetwork
+from conche.network.base import Each
 from conche.network.cut import Gathered, exact_cut, orthonormal
 
 from .helpers.hard_streams import KINDS, Stream, class_incremental, hard
@@ -133,8 +137,8 @@ def test_gathered_rows_get_the_same_directions_however_their_columns_are_turned(
     rng = np.random.default_rng(0)
     B = rng.standard_normal(shape) * np.geomspace(5, 0.1, shape[1])
     turn = np.linalg.qr(rng.standard_normal((shape[1], shape[1])))[0]
-    V, norm = Gathered(B, np.random.default_rng(1)).directions(20)
-    turned, _ = Gathered(B @ turn, np.random.default_rng(1)).directions(20)
+    V, _, norm = Gathered(B, np.random.default_rng(1)).directions(20)
+    turned, _, _ = Gathered(B @ turn, np.random.default_rng(1)).directions(20)
     np.testing.assert_allclose(turned, V @ turn, atol=1e-9)
     values = np.linalg.eigvalsh(B.T @ B - V.T @ V)
     assert values[0] >= -1e-9 and values[-1] <= norm * (1 + 1e-9)
@@ -164,3 +168,41 @@ def test_classes_that_arrive_task_by_task() -> None:
             one.partial_fit(X_t, y_t, classes=range(10))
     assert exact.score(X, y) > 0.9
     assert model.score(X, y) > exact.score(X, y) - 0.01
+
+
+class Heard(LocalNetwork):
+    """Notes what every node is asked, and how many numbers it answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: list[dict[str, int]] = [{}, {}]
+
+    def ask(self, question: str | Each, *about: Any) -> list[Any]:
+        answers = super().ask(question, *about)
+        for k, answer in enumerate(answers):
+            asked = question[k] if isinstance(question, Each) else question
+            self.answers[k][asked] = np.size(answer)
+        return answers
+
+
+@pytest.mark.parametrize(("n", "rank"), [(20, 25), (60, 15)])
+def test_a_narrow_block_sends_itself_beside_a_wide_one(n: int, rank: int) -> None:
+    """Merged exactly, and by range: directions as if all rows were in one place."""
+    stream, network = hard("factors", 100, 2, n, 0.3), Heard()
+    groups = [list(range(4)), list(range(4, 100))]
+    model = raw(partition=groups, network=network, solver=Memory(rank=rank, damping=1.0))
+    for task in stream.train[: 2 if n < rank else 1]:
+        model.partial_fit(task.X, task.y)
+    B = np.vstack([task.X for task in stream.train[: 2 if n < rank else 1]])
+    V = np.hstack([state.kept["principal"] for state in model.node_states()])
+    cut = exact_cut(B @ B.T, rank, 100)
+    best = cut.W.T @ B
+    if n < rank:
+        np.testing.assert_allclose(V.T @ V, best.T @ best, atol=1e-8)
+    else:
+        assert np.linalg.eigvalsh(B.T @ B - V.T @ V)[0] >= -1e-8
+        assert np.sum(V**2) >= 0.99 * np.sum(best**2)
+    narrow, wide = network.answers
+    assert narrow["shown"] == len(B) * 4 and "shown" not in wide
+    assert not {"gram", "sketch", "power", "project", "merge"} & narrow.keys()
+    assert "told" not in wide and "merge" in wide

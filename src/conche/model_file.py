@@ -214,7 +214,8 @@ def _restored(
     outputs = len(judge.strengths) * judge.n_outputs
     shapes = [(count, outputs) for count in setup.weight_counts()]
     nodes = _nodes(shapes, arrays, setup.partition.intercept)
-    shares = [share(setup.scaling, node) for node in nodes[: len(setup.partition)]]
+    nowhere = np.zeros(outputs)  # how far weights reach matters while a task is learnt
+    shares = [share(setup.scaling, node, nowhere) for node in nodes[: len(setup.partition)]]
     classes = described["classes"]
     if (classes is not None) != is_classifier(model):
         raise ValueError("classes do not fit the model")

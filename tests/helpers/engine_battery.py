@@ -44,11 +44,21 @@ def cases() -> Iterator[Case]:
     labels = [(t.X, np.digitize(t.y, [-0.3, 0.3])) for t in tasks]
     for options in SOLVERS:
         for rounds in (1, 20):
-            both = options | {"n_rounds": rounds}
+            both = options | {"n_rounds": rounds, "partition": PARTITION}
             yield conche.CoCoARegressor, both, plain
             yield conche.CoCoARegressor, both, wide
             for loss in ("squared", "logistic"):
                 yield conche.CoCoAClassifier, both | {"loss": loss}, labels
+    yield from mixed()
+
+
+def mixed() -> Iterator[Case]:
+    """A narrow block, which sends itself, beside a wide one: merged exactly, and by range."""
+    for n, rank in ((12, 20), (30, 8)):
+        tasks = conche.gaussian_tasks(3, n, 80, n_shared=60, noise_var=0.1)
+        options = dict(solver=conche.Memory(rank=rank, damping=1.0), steps="cg", n_rounds=5)
+        groups = {"partition": [[1, 4, 70], [k for k in range(80) if k not in (1, 4, 70)]]}
+        yield conche.CoCoARegressor, options | groups, [(t.X, t.y) for t in tasks]
 
 
 def compare(network: Callable[[], Network]) -> list[str]:
@@ -59,8 +69,8 @@ def compare(network: Callable[[], Network]) -> list[str]:
 def _differences(
     network: Network, kind: type[Model], options: dict[str, Any], data: list[tuple[Array, Array]]
 ) -> Iterator[str]:
-    here = kind(partition=PARTITION, **options)
-    there = kind(partition=PARTITION, network=network, **options)
+    here = kind(**options)
+    there = kind(network=network, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for X, y in data:

@@ -55,6 +55,13 @@ def with_ones(block: Block) -> Block:
     return sparse.hstack(both, "csc") if sparse.issparse(block) else np.hstack(both)
 
 
+def column_squares(block: Block) -> Array:
+    """Of every column's length, in double."""
+    if sparse.issparse(block):
+        return np.asarray(block.multiply(block).sum(axis=0), dtype=float).ravel()
+    return np.asarray(np.einsum("ij,ij->j", block, block, dtype=float, casting="unsafe"))
+
+
 def squared_norm(block: Block) -> float:
     """The squared Frobenius norm, without a copy of the block."""
     if sparse.issparse(block):

@@ -1,16 +1,17 @@
 """How far memory is from the offline solution: a bound, and an estimate.
 
 With E = H - V^T V what was cut of the past's curvature H, a task that moves the weights by d leaves
-a gradient of the *offline* objective behind: E d, outside the blocks. In units of the ridge, E is
-at most Delta, the sum of all that was cut, so after tasks 1..t
+a gradient of the *offline* objective behind: E d, less its part within the blocks. H is at least
+E = F^T F and at least V'^T V'; so, in units of the ridge, after tasks 1..t
 
-    offline objective - its minimum  <=  ( |g| / sqrt(2 s) + sum_t sqrt(b_t) )^2,
-    |g| <= sum_t Delta_{t-1} |d_t|,
+    offline objective - its minimum  <=  1/2 ( sum_t |F d_t| + |b| + sum_t sqrt(2 c_t) )^2,
+    |F d| <= sum_k |F_k d_k|  and  <= sqrt(Delta) |d|,    |b|^2 = b.(V'^T V' + s)^-1 b,
 
-b_t what the rounds of task t left at most, s the strength of the ridge. For the estimate the nodes
-keep H o for some random directions o exactly. So o.g is known, and its mean square is |g|^2; what
-(H + R)^-1 makes of it is taken from the directions E o, which lie where g does; if the random
-directions alone show more, that is taken.
+Delta the sum of all norms that were cut, b the sum of E_kk d_k over all tasks, c_t what the rounds
+of task t left at most, s the strength of the ridge. For the estimate the nodes keep H o for some
+random directions o exactly. So o.g is known, and its mean square is |g|^2; what (H + R)^-1 makes of
+it is taken from the directions E o, which lie where g does; if the random directions alone show
+more, that is taken.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class Account:
     strength: Array
     residue: Array  # sum of the roots of what rounds left
     objective: Array
-    gradient: Array  # at most
+    whole: Array  # root of u.(H + R)^-1 u at most, u the sum of E d over all tasks
+    owed: Array  # b.(H + R)^-1 b at most, b the sum of E_kk d
     cut: float = 0.0  # Delta
     probed: Array | None = None  # o.g for the random directions o: probes x outputs
     ease: Array | None = None  # x.(H + R)^-1 x over x.x, per output
@@ -57,7 +59,7 @@ class Account:
     def of(cls, strengths: tuple[float, ...], n_outputs: int) -> Account:
         """Before the first task."""
         zeros = np.zeros(len(strengths) * n_outputs)
-        return cls(np.repeat(strengths, n_outputs), zeros, zeros, zeros)
+        return cls(np.repeat(strengths, n_outputs), zeros, zeros, zeros, zeros)
 
     def only(self, outputs: slice) -> Account:
         """Of some outputs alone."""
@@ -69,7 +71,8 @@ class Account:
             strength=self.strength[outputs],
             residue=self.residue[outputs],
             objective=self.objective[outputs],
-            gradient=self.gradient[outputs],
+            whole=self.whole[outputs],
+            owed=self.owed[outputs],
             probed=probed,
             ease=ease,
             within=within,
@@ -82,8 +85,10 @@ class Account:
         if lost is None:
             return replace(account, blind=True)
         now = discount * lost.growth * self.cut
-        gradient = discount * np.sqrt(lost.growth) * self.gradient + now * np.sqrt(lost.moved)
-        account = replace(account, gradient=gradient, cut=now + lost.cut)
+        step = np.minimum(np.sqrt(now * lost.moved), lost.spread)
+        whole = np.sqrt(discount) * self.whole + step
+        owed = np.broadcast_to(lost.owed, whole.shape)
+        account = replace(account, whole=whole, owed=owed, cut=now + lost.cut)
         if lost.probed is None:
             return account
         before = 0.0 if self.probed is None else discount * self.probed
@@ -100,11 +105,12 @@ class Account:
 
     def gap(self, outputs: slice) -> OfflineGap:
         """Of the outputs that are the model's."""
-        s, objective = self.strength[outputs], float(np.sum(self.objective[outputs]))
+        objective = float(np.sum(self.objective[outputs]))
         rounds = float(np.sum(self.residue[outputs] ** 2))
         if self.blind:
             return OfflineGap(np.inf, np.inf, np.inf, objective, rounds)
-        roots = self.gradient[outputs] / np.sqrt(2 * s) + self.residue[outputs]
+        shed = self.whole[outputs] + np.sqrt(self.owed[outputs])
+        roots = shed / np.sqrt(2) + self.residue[outputs]
         bound = float(np.sum(roots**2))
         if self.probed is None or self.ease is None or self.within is None:
             return OfflineGap(bound, min(rounds, bound), 0.0, objective, rounds)

@@ -24,12 +24,13 @@ class Coefficients(NamedTuple):
     weights: Array  # n_features (+ 1) x n_outputs
     offset: Array  # n_outputs: what centring adds to the intercept
     means: Array | None  # of the columns, where missing values are filled with them
+    reach: Array  # n_outputs: sum of columns' lengths times |weights|, which rounding is a share of
 
 
-def share(scaling: Scaling, state: NodeState) -> Coefficients:
+def share(scaling: Scaling, state: NodeState, reach: Array) -> Coefficients:
     """What one node's state amounts to, outside: the coefficients of its own columns."""
     weights, offset = scaling.outward(state.weights, state.numbers)
-    return Coefficients(weights, offset, scaling.means(state.numbers))
+    return Coefficients(weights, offset, scaling.means(state.numbers), reach)
 
 
 def coefficients(setup: Setup, shares: Sequence[Coefficients]) -> Coefficients:
@@ -39,7 +40,8 @@ def coefficients(setup: Setup, shares: Sequence[Coefficients]) -> Coefficients:
     offset = np.sum([part.offset for part in shares], axis=0)
     means = [part.means for part in shares if part.means is not None]
     filled = partition.join(means, intercept=False) if means else None
-    return Coefficients(weights, offset, filled)
+    reach = np.sum([part.reach for part in shares], axis=0)
+    return Coefficients(weights, offset, filled, reach)
 
 
 class Lost(NamedTuple):
@@ -47,6 +49,8 @@ class Lost(NamedTuple):
 
     cut: float = 0.0  # norm of what the task's merge cut off, at most
     moved: Array | float = 0.0  # |d|^2: the task's update, in units of the ridge
+    spread: Array | float = 0.0  # sum over nodes of |F_k d|, where E = F^T F is what was cut
+    owed: Array | float = 0.0  # b.(H + R)^-1 b at most, b the sum of E_kk d over all tasks
     growth: float = 1.0  # of lengths squared in those units since the last task, at most
     probed: Array | None = None  # o.E d for random directions o: probes x outputs
     ease: Array | float = 0.0  # x.(H + R)^-1 x over x.x for directions that were cut, per strength
@@ -169,10 +173,11 @@ class CentralNetwork(Network):
         return False
 
     @abstractmethod
-    def ask(self, question: str, *about: Any) -> list[Any]:
+    def ask(self, question: str | Each, *about: Any) -> list[Any]:
         """Every node's answer to a question that its solver knows, in the nodes' order.
 
-        ``about`` goes to all of them; of an `Each` every node gets its part.
+        ``about`` goes to all of them; of an `Each` every node gets its part. A node whose question
+        is None says nothing: an empty array.
         """
 
     @abstractmethod

@@ -8,6 +8,9 @@ Rows B become ``rank`` directions V' that stand for them: V'^T V' is never more 
 Every direction is shortened by half the mean of what is cut, over all directions that are left.
 What strong directions alone would say of cross blocks, the many weak ones cancel: in probabilistic
 principal components by all of that mean, in the sample itself by none of it (docs/method.md).
+
+Eigenvectors are numpy's and not scipy's: each brings BLAS threads of its own, which wait for more
+work for a while, and scipy's would have to share the cores with those of numpy's last product.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ class Cut(NamedTuple):
     """How rows B become directions: V' = W^T B."""
 
     W: Array
+    squares: Array  # of the lengths of V', whose rows are orthogonal
     norm: float  # of B^T B - V'^T V', at most
 
 
@@ -35,6 +39,7 @@ class Directions(NamedTuple):
     """The directions themselves."""
 
     V: Array
+    squares: Array
     norm: float
 
 
@@ -64,17 +69,15 @@ class Gathered:
             return self._by_columns(rank)
         few = rows <= 2 * rank
         cut = exact_cut(self.B @ self.B.T, rank, columns) if few else range_cut(self, rank, columns)
-        return Directions(cut.W.T @ self.B, cut.norm)
+        return Directions(cut.W.T @ self.B, cut.squares, cut.norm)
 
     def _by_columns(self, rank: int) -> Directions:
-        squares, U = linalg.eigh(
-            self.B.T @ self.B, driver="evd", overwrite_a=True, check_finite=False
-        )
+        squares, U = np.linalg.eigh(self.B.T @ self.B)
         share, norm = shortened(squares, rank, len(U))
         some = self.rng.standard_normal(len(self.B)) @ self.B
         best = U[:, -rank:]
-        lengths = np.sqrt(np.maximum(squares[-rank:], 0.0) * (1 - share))
-        return Directions((best * (lengths * np.sign(some @ best))).T, norm)
+        left = np.maximum(squares[-rank:], 0.0) * (1 - share)
+        return Directions((best * (np.sqrt(left) * np.sign(some @ best))).T, left, norm)
 
     def sketch(self, width: int) -> Array:
         """B B^T times random signs, one a row: adding rows up is cheaper than a product."""
@@ -100,7 +103,7 @@ def range_cut(rows: Rows, rank: int, n_columns: int) -> Cut:
     seen = rows.project(Q)
     beyond = max(seen[-1, 0] - np.trace(seen[:-1]), 0.0)
     cut = exact_cut(seen[:-1], rank, n_columns, beyond)
-    return Cut(Q @ cut.W, cut.norm)
+    return Cut(Q @ cut.W, cut.squares, cut.norm)
 
 
 def exact_cut(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> Cut:
@@ -113,10 +116,11 @@ def exact_cut(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> Cut:
     n_columns : of all rows; what is cut is shared out among so many directions less ``rank``.
     beyond : squared norm of what G does not show.
     """
-    squares, U = linalg.eigh(G, driver="evd", check_finite=False)
+    squares, U = np.linalg.eigh(G)
     U = U * np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(len(U))])  # the same on all networks
     share, norm = shortened(squares, rank, n_columns, beyond)
-    return Cut(U[:, -len(share) :] * np.sqrt(1 - share), norm)
+    left = np.maximum(squares[-len(share) :], 0.0) * (1 - share)
+    return Cut(U[:, -len(share) :] * np.sqrt(1 - share), left, norm)
 
 
 def shortened(

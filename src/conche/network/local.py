@@ -71,11 +71,11 @@ class InProcess(Network):
             node.accept(step, momentum)
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
-        ended = self._each(lambda k, node: node.end(curvature), heavy=True)
+        states = self._each(lambda k, node: node.end(curvature), heavy=True)
+        shares = self._each(lambda k, node: share(node.scaling, states[k], node.reach(states[k])))
         for node in self.nodes:
             node.forget()
-        setup = self._setup()
-        return coefficients(setup, [share(setup.scaling, state) for state in ended]), tuple(ended)
+        return coefficients(self._setup(), shares), tuple(states)
 
     def abandon(self) -> None:
         """New nodes: a thread that outlives an interrupt may still be writing to the old ones."""
@@ -115,8 +115,8 @@ class LocalNetwork(InProcess, CentralNetwork):
     def propose(self, g: Array) -> Proposal:
         return total_proposal([node.propose(g) for node in self.nodes])
 
-    def ask(self, question: str, *about: Any) -> list[Any]:
-        return self._each(lambda k, node: node.ask(question, *Each.of(about, k)), heavy=True)
+    def ask(self, question: str | Each, *about: Any) -> list[Any]:
+        return self._each(lambda k, node: node.ask(*Each.of((question, *about), k)), heavy=True)
 
     def total(self, question: str, *about: Any) -> Array:
         return total_array(self.ask(question, *about))

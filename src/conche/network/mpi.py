@@ -108,10 +108,10 @@ class MPINetwork(CentralNetwork):
         rows = len(image)
         return Proposal(whole[:rows].astype(image.dtype), type(scalars)(*whole[rows:]))
 
-    def ask(self, question: str, *about: Any) -> list[Any]:
+    def ask(self, question: str | Each, *about: Any) -> list[Any]:
         _, node = self._started()
-        about = Each.of(about, self.rank)
-        own = np.ascontiguousarray(self._together(lambda: node.ask(question, *about)))
+        asked = Each.of((question, *about), self.rank)
+        own = np.ascontiguousarray(self._together(lambda: node.ask(*asked)))
         shapes = self._gather(np.array(own.shape, dtype=np.int64))
         answers = zip(self._gather(own.ravel()), shapes, strict=True)
         return [flat.reshape(shape) for flat, shape in answers]
@@ -131,17 +131,17 @@ class MPINetwork(CentralNetwork):
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
         setup, node = self._started()
         state = self._together(lambda: node.end(curvature))
+        own = share(setup.scaling, state, node.reach(state))
         node.forget()
-        own = share(setup.scaling, state)
         outputs = own.weights.shape[1]
         weights = self._gather(np.ascontiguousarray(own.weights).ravel())
-        offsets = self._gather(own.offset)
+        offsets, reaches = self._gather(own.offset), self._gather(own.reach)
         means: list[Any] = [None] * len(weights)
         if own.means is not None:
             means = list(self._gather(np.ascontiguousarray(own.means)))
         shares = [
-            Coefficients(part.reshape(-1, outputs), offset, mean)
-            for part, offset, mean in zip(weights, offsets, means, strict=True)
+            Coefficients(part.reshape(-1, outputs), offset, mean, reach)
+            for part, offset, mean, reach in zip(weights, offsets, means, reaches, strict=True)
         ]
         return coefficients(setup, shares), (state,)
 

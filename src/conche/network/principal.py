@@ -1,7 +1,7 @@
 """Principal directions over nodes: merged once a task, and used to correct every proposal.
 
 The rows B = [V; A] of all nodes together, V the directions so far and A the task's, become the
-``rank`` best directions V' that stand for them (`conche.network.cut`).
+``rank`` best directions V' that stand for them (`conche.network.merge`).
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from ..nodes.scalars import PenaltyScalars, SpectralScalars
 from ..nodes.solvers import Context
 from ..nodes.solvers.factor import Cholesky, robust_cholesky
 from ..nodes.solvers.principal import PrincipalMemory
-from .base import CentralNetwork, Coefficients, Each, Lost, Placed, total_array
-from .cut import OVERSAMPLING, Gathered, exact_cut, range_cut
+from .base import CentralNetwork, Coefficients, Lost, Placed, total_array
+from .merge import Merge
 from .wrapper import Wrapped
+
+ROUNDING = 1e-13  # relative: of products of directions
 
 
 class PrincipalNetwork(Wrapped):
@@ -29,6 +31,7 @@ class PrincipalNetwork(Wrapped):
         super().__init__(inner)
         self._coarse: list[Cholesky] = []
         self._cut = 0.0
+        self._squares = np.zeros(0)  # of the directions' lengths
         self._least = np.zeros(1)
         self._context: Context | None = None
 
@@ -40,55 +43,20 @@ class PrincipalNetwork(Wrapped):
 
     def _merge(self) -> None:
         assert self._context is not None and self.setup is not None
-        rank, counts = self._solver().rank, self.setup.partition.weight_counts()
+        solver, widths = self._solver(), self.setup.partition.weight_counts()
         rows = self._context.past_rows + self._context.n_samples
-        if rows <= rank:
-            self._cut, self._least = 0.0, np.ones(len(self._context.each))
+        if rows <= solver.rank:
+            self._cut, self._squares = 0.0, np.zeros(rows)
+            self._least = np.ones(len(self._context.each))
             inner = self._sum("stack")
             coarse = [inner / s for s in self._context.each]
         else:
-            if max(counts) <= (rows if rows <= 2 * rank else rank + OVERSAMPLING):
-                self._cut = self._merge_here(rows, rank)
-            else:
-                self._cut = self._merge_there(rows, rank, sum(counts))
+            merge = Merge(self.inner, widths, rows, solver.rank, solver.seed)
+            (_, self._squares, self._cut), answers = merge.run()
+            self._least = np.min(answers, axis=0)
+            self.overhead += merge.sent
             coarse = np.split(self._sum("coarse"), len(self._context.each))
         self._coarse = [robust_cholesky(np.eye(len(M)) + M) for M in coarse]
-
-    def _merge_here(self, rows: int, rank: int) -> float:
-        """Narrow blocks come here, rotated, and their directions go back: that is less than what
-        would be asked about them. Answers the norm of what is cut."""
-        parts = self.inner.ask("shown")
-        rng = np.random.default_rng([self._solver().seed, rows])
-        V, norm = Gathered(np.hstack(parts), rng).directions(rank)
-        ends = np.cumsum([part.shape[1] for part in parts])[:-1]
-        answers = self.inner.ask("told", Each(np.split(V, ends, axis=1)))
-        self._least = np.min(answers, axis=0)
-        self.overhead += V.nbytes + sum(part.nbytes for part in parts)
-        return norm
-
-    def _merge_there(self, rows: int, rank: int, columns: int) -> float:
-        """Wide blocks stay: sums over them say which combinations of rows are best."""
-        if rows <= 2 * rank:
-            cut = exact_cut(self._sum("gram"), rank, columns)
-        else:
-            cut = range_cut(self, rank, columns)
-        self._count(cut.W)
-        self._least = np.min(self.inner.ask("merge", cut.W), axis=0)
-        return cut.norm
-
-    def sketch(self, width: int) -> Array:
-        """B times random columns, of all nodes together."""
-        return self._sum("sketch", width)
-
-    def power(self, Q: Array) -> Array:
-        """B B^T Q."""
-        self._count(Q)
-        return self._sum("power", Q)
-
-    def project(self, Q: Array) -> Array:
-        """C C^T for C = Q^T B, and the squared norm of B below."""
-        self._count(Q)
-        return self._sum("project", Q)
 
     def propose(self, g: Array) -> Proposal:
         """The nodes' proposals, corrected by what they have in common."""
@@ -114,13 +82,26 @@ class PrincipalNetwork(Wrapped):
             return None
         seen = self._sum("probe")
         answers = self.inner.ask("witness", seen)
-        growth = max(float(answer[-1, 0]) for answer in answers)
-        told = total_array(answers)
+        growth = max(float(answer[0, 0]) for answer in answers)
+        told = total_array(answers)[1:]
+        probed, rest = np.split(told, [seen.shape[1]])
+        moved, spread, owed, along = rest[0], rest[1], rest[2], rest[3:]
         t = self._correct(self._sum("cut", np.zeros((0, 0))))
         self._count(seen, told, t)
         lengths, bent = self._sum("cut", t)
         pairs = np.split(self._sum("bent"), 2)
-        return Lost(self._cut, told[-2], growth, told[:-2], ratio(bent, lengths), tuple(pairs))
+        owed = self._beyond(owed, along)
+        ease = ratio(bent, lengths)
+        return Lost(self._cut, moved, spread, owed, growth, probed, ease, tuple(pairs))
+
+    def _beyond(self, squares: Array, along: Array) -> Array:
+        """b.(V'^T V' + s)^-1 b from |b|^2 and V' b: Woodbury, with orthogonal directions (up to
+        rounding, for which their lengths are taken a little larger)."""
+        assert self._context is not None
+        s = np.repeat(self._context.each, len(squares) // len(self._context.each))
+        large = self._squares + ROUNDING * np.max(self._squares, initial=0.0)
+        held = np.sum(along**2 / (s + large[:, None]), axis=0)
+        return np.maximum(squares - held, ROUNDING * squares) / s
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
         self._coarse = []

@@ -165,12 +165,13 @@ class RayNetwork(CentralNetwork):
         self._remember(("propose", (self._told(), g)))
         return total_proposal(proposals)
 
-    def ask(self, question: str, *about: Any) -> list[Any]:
+    def ask(self, question: str | Each, *about: Any) -> list[Any]:
         asked = (question, *(sent(x) for x in about))
         calls = [Each.of((self._first, *asked), k) for k in range(len(self.workers))]
         answers = self._all("ask", calls)
         step = self._told()
-        if question in self._started().solver.news or step is not None:
+        questions = set(question) if isinstance(question, Each) else {question}
+        if questions & self._started().solver.news or step is not None:
             rounds = self._rounds or step is not None
             (self._since if rounds else self._news).append(("ask", (step, *asked)))
         return answers

@@ -40,7 +40,8 @@ class Reference(NamedTuple):
 def sent(x: Any) -> Any:
     """A large array goes through the object store, once for all nodes."""
     if isinstance(x, Each):
-        return Each(sent(part) for part in x)
+        once = {id(part): sent(part) for part in x}
+        return Each(once[id(part)] for part in x)
     return ray_module().put(x) if getattr(x, "nbytes", 0) > LARGE else x
 
 

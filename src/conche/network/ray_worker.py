@@ -43,7 +43,7 @@ class Worker:
         self._do(first)
         return self.node.propose(g)
 
-    def ask(self, first: First, question: str, *about: Any) -> Any:
+    def ask(self, first: First, question: str | None, *about: Any) -> Any:
         """What the solver's coordinator wants to know, after the last round's step."""
         self._do(first)
         return self.node.ask(question, *about)
@@ -65,7 +65,7 @@ class Worker:
         if d is not None:
             self.node.move(d)
         state = self.node.end(curvature)
-        return share(self.scaling, state), state
+        return share(self.node.scaling, state, self.node.reach(state)), state
 
     def _do(self, first: First) -> None:
         if isinstance(first, Context):

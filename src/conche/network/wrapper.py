@@ -8,7 +8,7 @@ from typing import Any
 from ..common.arrays import Array
 from ..nodes import NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
-from .base import CentralNetwork, Coefficients, Placed
+from .base import CentralNetwork, Coefficients, Each, Placed
 
 
 class Wrapped(CentralNetwork):
@@ -40,7 +40,7 @@ class Wrapped(CentralNetwork):
     def accept(self, step: Array | None, momentum: Array | None) -> None:
         self.inner.accept(step, momentum)
 
-    def ask(self, question: str, *about: Any) -> list[Any]:
+    def ask(self, question: str | Each, *about: Any) -> list[Any]:
         return self.inner.ask(question, *about)
 
     def total(self, question: str, *about: Any) -> Array:

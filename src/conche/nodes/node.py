@@ -48,7 +48,10 @@ class NodeState:
 
     def only(self, outputs: slice | None) -> NodeState:
         """The state of some outputs alone; None: of all."""
-        return self if outputs is None else replace(self, weights=self.weights[:, outputs])
+        if outputs is None:
+            return self
+        owed = {k: a[:, outputs] if k == "owed" else a for k, a in self.kept.items()}
+        return replace(self, weights=self.weights[:, outputs], kept=owed)
 
     def to_arrays(self) -> dict[str, Array]:
         """By name, as they are saved and sent."""
@@ -181,7 +184,8 @@ class Node:
         rounds = _under_way(self._rounds)
         z, scalars = rounds.sub.solve(g, rounds.at.d, rounds.at.q)
         rounds.at = rounds.at._replace(z=z)
-        return Proposal(rounds.sub.image(z), scalars)
+        image = rounds.sub.image(z).astype(_under_way(self._work).state.weights.dtype, copy=False)
+        return Proposal(image, scalars)
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
         """q = z + momentum q, d = d + step q; without them line 8: momentum = 0 and step = 1/K."""
@@ -192,9 +196,11 @@ class Node:
         q = z if momentum is None else z + momentum.astype(d.dtype) * q
         rounds.at = Position(d + step.astype(d.dtype) * q, q, z)
 
-    def ask(self, question: str, *about: Any) -> Any:
-        """What the solver's own coordinator wants to know."""
+    def ask(self, question: str | None, *about: Any) -> Any:
+        """What the solver's own coordinator wants to know; None: nothing."""
         rounds = _under_way(self._rounds)
+        if question is None:
+            return np.zeros((0, 0))
         if question not in rounds.sub.questions:
             raise NetworkError(f"a node of this solver knows no {question!r}")
         return getattr(rounds.sub, question)(rounds.at.d, *about)
@@ -224,7 +230,14 @@ class Node:
         )
         # in one order, so that what a saved model goes on with rounds as what it was saved from
         kept = {name: np.ascontiguousarray(array) for name, array in kept.items()}
-        return NodeState(weights, kept, work.state.numbers)
+        dtype = work.state.weights.dtype
+        return NodeState(weights.astype(dtype, copy=False), kept, work.state.numbers)
+
+    def reach(self, state: NodeState) -> Array:
+        """What rounding is a share of in the predictions: columns' lengths times their weights'."""
+        work, rounds = _under_way(self._work), _under_way(self._rounds)
+        whole = self.scaling.reach(work.block, state.weights, state.numbers)
+        return np.asarray(whole + rounds.sub.reach(rounds.at.d))
 
     def forget(self) -> None:
         """Let go of the task's data."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..common.arrays import Array, Block
+from ..common.arrays import Array, Block, column_squares
 from ..common.checks import one_of
 from ..errors import DataError
 from .spread import Spread
@@ -103,6 +103,14 @@ class Scaling:
         p = len(numbers["scale"])  # a last row, if there is one, is the intercept's
         own = weights[:p] / numbers["scale"][:, None].astype(weights.dtype)
         return np.concatenate([own, weights[p:]]), -(numbers["centre"] @ own.astype(float))
+
+    def reach(self, block: Block, weights: Array, numbers: Kept) -> Array:
+        """The lengths of the columns as they come times their weights', summed: one per output."""
+        lengths = np.sqrt(column_squares(block))
+        if numbers:
+            p = len(numbers["scale"])
+            lengths[:p] += block.shape[0] ** 0.5 * np.abs(numbers["centre"]) / numbers["scale"]
+        return np.asarray(lengths @ np.abs(weights))
 
     def means(self, numbers: Kept) -> Array | None:
         """The columns' means that missing values are filled with; None where none may be."""

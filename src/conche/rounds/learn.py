@@ -78,14 +78,13 @@ def learn(
     if context.past_rows:
         v = np.concatenate([v, np.zeros((context.past_rows, v.shape[1]), v.dtype)])
     problem = Problem(Objective(job.loss, job.Y), network.voices(context), context.intercept)
-    digits = float(np.finfo(job.Y.dtype).eps) * (8 + job.X.shape[1] ** 0.5)
     now = steps.init(problem, v, network)
     rounds: list[Round] = []
     for i in range(n_rounds):
         clock = time.perf_counter()
         now = steps.step(problem, now, network)
         _check_finite(now, context.task, i)
-        rounds.append(_measured(problem, steps, now, time.perf_counter() - clock, digits))
+        rounds.append(_measured(problem, steps, now, time.perf_counter() - clock))
         if steps.finished(now):
             break
     views = steps.views(problem, now, network)
@@ -97,6 +96,8 @@ def learn(
         left_out = _left_out(network, job, after)
     ended, placed = network.end(curvature)
     rounds[0] = replace(rounds[0], sent=rounds[0].sent + network.overhead)
+    hidden = _hidden(now, ended.reach, job.Y.dtype, job.X.shape[1], len(rounds)) / len(job.Y)
+    rounds = [replace(one, bound=one.bound + hidden) for one in rounds]
     certified = steps.certified(now) | steps.finished(now)
     return Outcome(
         rounds,
@@ -136,17 +137,18 @@ def _check_finite(now: Standing[Any], task: int, i: int) -> None:
         )
 
 
-def _hidden(now: Standing[Any], digits: float) -> Array:
+def _hidden(now: Standing[Any], reach: Array, dtype: Any, p: int, n_rounds: int) -> Array:
     """What rounding may hide from a bound: weights and predictions are known to so many digits, and
     the objective with them. Near zero that is more than the objective's own digits."""
+    digits = float(np.finfo(dtype).eps) * (8 + p**0.5 + n_rounds**0.5)
     point = now.point
     g, v = (np.linalg.norm(x.astype(float), axis=0) for x in (point.g, point.v))
-    off = digits * (g + v)
+    off = digits * (g + v + reach)
     return np.asarray(off * g + 0.5 * off**2 + digits * np.abs(point.total))
 
 
 def _measured(
-    problem: Problem, steps: Steps[Any, Any], now: Standing[Any], seconds: float, digits: float
+    problem: Problem, steps: Steps[Any, Any], now: Standing[Any], seconds: float
 ) -> Round:
     objective, point = problem.objective, now.point
     n, value = objective.n, point.value
@@ -155,7 +157,7 @@ def _measured(
     return Round(
         squares=np.mean(np.square(point.g[:n], dtype=np.float64), axis=0),
         loss=value / n,
-        bound=(steps.bound(now) + _hidden(now, digits)) / n,
+        bound=steps.bound(now) / n,
         sent=now.sent,
         seconds=seconds,
         accuracy=now.accuracy,

@@ -79,6 +79,10 @@ class Subproblem(ABC):
     def lift(self, d: Array) -> Array:
         """The block's weights for the coordinates d."""
 
+    def reach(self, d: Array) -> Array | float:
+        """What the rounding of d's effect is a share of, beyond columns' lengths times weights'."""
+        return 0.0
+
 
 class Proposing(Subproblem):
     """A block whose node makes proposals."""

@@ -7,8 +7,9 @@ Two paths, chosen by the numbers and not by the caller:
 * *Cholesky* of the Gram matrix on the smaller side, taken where its reciprocal condition number
   (LAPACK's estimate) is at least eps**(3/8): 1.4e-6 in double precision, so that squaring the
   block's condition costs at most six of sixteen digits;
-* *singular values* otherwise. Those below max(n, p_k) * eps * (the largest) count as zero: the
-  rank cut-off of LAPACK-based pseudoinverses.
+* *singular values* otherwise, in double precision; a block in single whose Gram matrix is too ill
+  conditioned for single is tried in double first. Singular values below
+  max(n, p_k) * eps * (the largest) count as zero: the rank cut-off of LAPACK-based pseudoinverses.
 
 Sparse blocks never become dense: where the smaller side exceeds `SPARSE_GRAM_SIDE`, or the Gram
 matrix is too ill conditioned, LSMR iterates to the same minimum-norm solution.
@@ -61,6 +62,8 @@ def factorise(
             return Tall(block, factor, scale, scalars)
     if is_sparse:
         return Iterative(block, ridge, scale, alone)
+    if block.dtype != np.float64:  # single has too few digits for this block: double
+        return factorise(block.astype(np.float64), ridge, scale, alone)
     return Spectral(block, ridge, scale, alone)
 
 
@@ -155,6 +158,11 @@ class Wide(Factored):
 
     def lift(self, d: Array) -> Array:
         return np.asarray(self.block.T @ d)
+
+    def reach(self, d: Array) -> Array:
+        """The samples' lengths times their coordinates', which may cancel in A^T d."""
+        lengths = np.sqrt(np.diag(self.G).astype(float))
+        return np.asarray(np.linalg.norm(lengths) * (lengths @ np.abs(d)))
 
 
 class Spectral(Factored):

@@ -18,7 +18,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...common.arrays import Array, Block, as_dense, by_columns, column_dots, gram, scale_rows
+from ...common.arrays import (
+    Array,
+    Block,
+    as_dense,
+    by_columns,
+    column_dots,
+    column_squares,
+    gram,
+    scale_rows,
+)
 from ..scalars import PenaltyScalars
 from ..scaling import Kept
 from .base import Context, Meeting, Proposing, Solution
@@ -114,6 +123,8 @@ class PrincipalBlock(Proposing):
         root = solver.discount**0.5
         self.V = kept["principal"] * (root * change) if "principal" in kept else np.zeros((0, p))
         self.probes, self.curved = _probes(kept, p, self.seed, solver.discount, change)
+        before = solver.discount * kept["owed"] if "owed" in kept else np.zeros((p, 1))
+        self.owed = before * np.reshape(change, (-1, 1))
         self.wide = p > WIDEST_BLOCK
         self.E = self._remaining(kept.get("remainder"), solver.discount, change)
         self.factors: list[Cholesky | _Diagonal] = []
@@ -147,7 +158,7 @@ class PrincipalBlock(Proposing):
         """C C^T for C = Q^T B; below it, in a row of its own, the squared norm of B."""
         C = self._back(Q)
         norm = np.zeros((1, C.shape[1]))
-        norm[0, 0] = np.sum(self.V**2) + np.sum(_squares(scale_rows(self.A, self.weight)))
+        norm[0, 0] = np.sum(self.V**2) + np.sum(column_squares(scale_rows(self.A, self.weight)))
         return np.concatenate([C.T @ C, norm])
 
     def weigh(self, d: Array, curvature: Array) -> Array:
@@ -227,14 +238,25 @@ class PrincipalBlock(Proposing):
 
     def witness(self, d: Array, seen: Array) -> Array:
         """E o for every probe o, E what was cut between blocks before this task; ``seen`` is what
-        all nodes' parts of o do to the rows. Answers o.E d; |d|^2; and how far units have grown."""
+        all nodes' parts of o do to the rows. Answers, in rows: how far units have grown; o.E d;
+        |d|^2; |F_k d|, where E = F^T F; |b|^2 and V' b for the b that this node owes."""
         n = self.A.shape[0]
         within = self._penalty(self.probes, strength=0.0)
         self.lost = self.curved - self.V.T @ seen[n:] - within
         self.now_curved = self.curved + np.asarray(self.A.T @ seen[:n])
         change = 1.0 if self.units.change is None else np.max(self.units.change) ** 2
-        growth = np.full((1, d.shape[1]), max(change, 1.0))
-        return np.concatenate([self.lost.T @ d, column_dots(d, d)[None], growth])
+        own = self._penalty(d, strength=0.0) if self.E is not None else np.zeros_like(d)
+        self.owed = self.owed + own
+        parts = np.maximum(d * own, 0.0) if self.wide else column_dots(d, own)[None]
+        rows = (
+            np.full((1, d.shape[1]), max(change, 1.0)),
+            self.lost.T @ d,
+            column_dots(d, d)[None],
+            np.sum(np.sqrt(np.maximum(parts, 0.0)), axis=0, keepdims=True),
+            column_dots(self.owed, self.owed)[None],
+            self.new @ self.owed,
+        )
+        return np.concatenate(rows)
 
     def bent(self, d: Array) -> Array:
         """o.H o' and o.o' for all pairs of probes, H with this task."""
@@ -265,14 +287,14 @@ class PrincipalBlock(Proposing):
         if self.new_E is not None:
             new["remainder"] = self.new_E
         if self.context.quadratic and len(self.new):
-            new |= {"probes": self.probes, "curved": self.now_curved}
+            new |= {"probes": self.probes, "curved": self.now_curved, "owed": self.owed}
         return new
 
     # ---- small parts ----
 
     def _square(self, rows: Block) -> Array:
         """rows^T rows, or its diagonal."""
-        return _squares(rows) if self.wide else gram(rows, wide=False)
+        return column_squares(rows) if self.wide else gram(rows, wide=False)
 
     def _turn(self) -> Array:
         return rotation(self.seed[0], self.seed[2], self.size, self.context.holds_intercept)
@@ -328,13 +350,6 @@ class _Diagonal:
 
     def half(self, b: Array) -> Array:
         return np.asarray(b / np.sqrt(self.entries))
-
-
-def _squares(rows: Block) -> Array:
-    """Of every column's length."""
-    if isinstance(rows, np.ndarray):
-        return np.einsum("ij,ij->j", rows, rows)
-    return np.asarray(rows.multiply(rows).sum(axis=0)).ravel()
 
 
 def _probes(
