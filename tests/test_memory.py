@@ -68,7 +68,7 @@ def test_wide_blocks_keep_the_diagonal_of_what_remains(monkeypatch: pytest.Monke
     tasks = conche.gaussian_tasks(3, 10, 2000, noise_var=0.1)
     model = learn(tasks, n_nodes=2, solver=Memory(rank=25, damping=4.0))
     for state in states(model):
-        assert set(state.kept) == {"ridge", "principal", "remainder", "probes", "curved"}
+        assert set(state.kept) == {"ridge", "principal", "remainder", "probes", "curved", "owed"}
         assert state.kept["principal"].shape == (25, 1000)
     last = tasks[-1]
     assert np.mean((last.y - model.predict(last.X)) ** 2) < 0.1 * np.mean(last.y**2)

@@ -92,14 +92,14 @@ def test_first_waits_until_a_column_has_shown_itself() -> None:
     first = np.column_stack([rng.standard_normal(20) * 3, np.full(20, 4.0)])
     _, numbers, _ = scaling.apply(first, {})
     assert numbers["scale"][1] == 1.0  # constant so far: harmless
-    later = rng.standard_normal((20, 2)) * [20, 100]
+    later = rng.standard_normal((20, 2)) * [4, 100]
     _, numbers2, _ = scaling.apply(later, numbers)
     assert numbers2["scale"][0] == numbers["scale"][0]  # fixed
     assert numbers2["scale"][1] == pytest.approx(np.std(np.r_[first[:, 1], later[:, 1]]))
     _, numbers3, _ = scaling.apply(later, numbers2)
     assert np.array_equal(numbers3["scale"], numbers2["scale"])
     _, _, ratio = scaling.apply(later * [100, 1], numbers3)  # another column than it was
-    assert ratio is not None and ratio[0] > 10 and ratio[1] == 1
+    assert ratio is not None and ratio[0] > 1.5 and ratio[1] == 1
     few = scaling.apply(first[:5], {}).numbers
     assert np.array_equal(few["scale"], [1, 1])  # too few to know
 

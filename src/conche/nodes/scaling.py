@@ -21,7 +21,7 @@ from .spread import Spread
 
 SCALINGS = (None, "first", "running")
 MISSING = ("refuse", "mean")
-GROWN = 10.0  # a column that varies so many times as much as it did is another column
+GROWN = 1.5  # a column that varies so many times as much as it did gets another scale
 Kept = Mapping[str, Array]  # what a node keeps between tasks, by name
 
 
@@ -40,7 +40,7 @@ class Scaling:
     Parameters
     ----------
     scaling : None; "first": scaled by the first task(s), once ten samples have been seen of a
-        column and it has varied, and fixed from then on, unless it turns out to vary ten times as
+        column and it has varied, and fixed from then on, unless it turns out to vary 1.5 times as
         much; "running": by all tasks so far. Sparse columns are left as they are.
     missing : "refuse", or "mean": filled with the column's mean so far.
     centred : the mean of the first task is taken off as well. It never moves: another origin would

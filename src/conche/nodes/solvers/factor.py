@@ -18,6 +18,7 @@ matrix is too ill conditioned, LSMR iterates to the same minimum-norm solution.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -100,6 +101,19 @@ class Cholesky:
         return np.asarray(
             linalg.solve_triangular(self.L, b, lower=True, check_finite=False), order="F"
         )
+
+
+@dataclass(frozen=True)
+class Diagonal:
+    """A diagonal matrix that is solved with."""
+
+    entries: Array
+
+    def solve(self, b: Array) -> Array:
+        return np.asarray(b / self.entries)
+
+    def half(self, b: Array) -> Array:
+        return np.asarray(b / np.sqrt(self.entries))
 
 
 def robust_cholesky(M: Array) -> Cholesky:

@@ -31,12 +31,12 @@ from ...common.arrays import (
 from ..scalars import PenaltyScalars
 from ..scaling import Kept
 from .base import Context, Meeting, Proposing, Solution
-from .factor import Cholesky, robust_cholesky
+from .factor import Cholesky, Diagonal, robust_cholesky
 from .pooled import own_generator, rotation
+from .probes import Probes
 from .ridge import Ridged, Units
 
 WIDEST_BLOCK = 2048  # columns of a block whose curvature is kept as a matrix: 32 MB
-PROBES = 64  # random directions whose curvature is kept exactly, to check what was cut
 
 
 @dataclass(frozen=True)
@@ -122,12 +122,10 @@ class PrincipalBlock(Proposing):
         change = 1.0 if units.change is None else units.change
         root = solver.discount**0.5
         self.V = kept["principal"] * (root * change) if "principal" in kept else np.zeros((0, p))
-        self.probes, self.curved = _probes(kept, p, self.seed, solver.discount, change)
-        before = solver.discount * kept["owed"] if "owed" in kept else np.zeros((p, 1))
-        self.owed = before * np.reshape(change, (-1, 1))
+        self.probes = Probes.of(kept, p, self.seed).in_units(solver.discount, change)
         self.wide = p > WIDEST_BLOCK
         self.E = self._remaining(kept.get("remainder"), solver.discount, change)
-        self.factors: list[Cholesky | _Diagonal] = []
+        self.factors: list[Cholesky | Diagonal] = []
         self.new_E: Array | None = None
         self.weight: Array = np.full(n, context.smoothness**-0.5)  # of the task's rows
         self.asked: tuple[Array, Array] | None = None  # the gradient, from `residual` to `solve`
@@ -181,7 +179,7 @@ class PrincipalBlock(Proposing):
         """V' = B: there is room for all rows. Answers V' V'^T, and that is all: D is the ridge."""
         rows = as_dense(scale_rows(self.A, self.weight))
         self.new, self.new_E, self.cut_norm = np.concatenate([self.V, rows]), None, 0.0
-        self.factors = [_Diagonal(np.full((self.size, 1), s)) for s in self.each]
+        self.factors = [Diagonal(np.full((self.size, 1), s)) for s in self.each]
         return np.asarray(self.new @ self.new.T)
 
     def ready(self, V: Array) -> None:
@@ -190,7 +188,7 @@ class PrincipalBlock(Proposing):
         self.new_E, cut = self._left_by(V)
         if self.wide:
             self.cut_norm = float(np.max(np.maximum(cut, 0.0), initial=0.0))
-            self.factors = [_Diagonal(self.new_E[:, None] + s) for s in self.each]
+            self.factors = [Diagonal(self.new_E[:, None] + s) for s in self.each]
         else:
             self.cut_norm = float(np.sqrt(np.linalg.norm(cut.T @ cut)))  # no less than the 2-norm
             self.factors = [robust_cholesky(self.new_E + s * np.eye(self.size)) for s in self.each]
@@ -234,33 +232,33 @@ class PrincipalBlock(Proposing):
 
     def probe(self, d: Array) -> Array:
         """What the probes do to the rows."""
-        return self.image(self.probes)
+        return self.image(self.probes.o)
 
     def witness(self, d: Array, seen: Array) -> Array:
         """E o for every probe o, E what was cut between blocks before this task; ``seen`` is what
         all nodes' parts of o do to the rows. Answers, in rows: how far units have grown; o.E d;
         |d|^2; |F_k d|, where E = F^T F; |b|^2 and V' b for the b that this node owes."""
         n = self.A.shape[0]
-        within = self._penalty(self.probes, strength=0.0)
-        self.lost = self.curved - self.V.T @ seen[n:] - within
-        self.now_curved = self.curved + np.asarray(self.A.T @ seen[:n])
+        within = self._penalty(self.probes.o, strength=0.0)
+        self.lost = self.probes.Ho - self.V.T @ seen[n:] - within
         change = 1.0 if self.units.change is None else np.max(self.units.change) ** 2
         own = self._penalty(d, strength=0.0) if self.E is not None else np.zeros_like(d)
-        self.owed = self.owed + own
+        self.probes = self.probes.after(np.asarray(self.A.T @ seen[:n]), own)
         parts = np.maximum(d * own, 0.0) if self.wide else column_dots(d, own)[None]
         rows = (
             np.full((1, d.shape[1]), max(change, 1.0)),
             self.lost.T @ d,
             column_dots(d, d)[None],
             np.sum(np.sqrt(np.maximum(parts, 0.0)), axis=0, keepdims=True),
-            column_dots(self.owed, self.owed)[None],
-            self.new @ self.owed,
+            column_dots(self.probes.owed, self.probes.owed)[None],
+            self.new @ self.probes.owed,
         )
         return np.concatenate(rows)
 
     def bent(self, d: Array) -> Array:
         """o.H o' and o.o' for all pairs of probes, H with this task."""
-        return np.concatenate([self.probes.T @ self.now_curved, self.probes.T @ self.probes])
+        o = self.probes.o
+        return np.concatenate([o.T @ self.probes.Ho, o.T @ o])
 
     def cut(self, d: Array, t: Array) -> Array:
         """|E o|^2 and E o.C^-1 E o, over all probes, for every strength. Without t, V' D^-1 E o."""
@@ -287,7 +285,7 @@ class PrincipalBlock(Proposing):
         if self.new_E is not None:
             new["remainder"] = self.new_E
         if self.context.quadratic and len(self.new):
-            new |= {"probes": self.probes, "curved": self.now_curved, "owed": self.owed}
+            new |= self.probes.to_keep()
         return new
 
     # ---- small parts ----
@@ -337,27 +335,3 @@ class PrincipalBlock(Proposing):
         """B^T y."""
         m = len(self.V)
         return np.asarray(self.V.T @ y[:m] + self.A.T @ (self.weight[:, None] * y[m:]))
-
-
-@dataclass(frozen=True)
-class _Diagonal:
-    """A diagonal matrix that is solved with."""
-
-    entries: Array
-
-    def solve(self, b: Array) -> Array:
-        return np.asarray(b / self.entries)
-
-    def half(self, b: Array) -> Array:
-        return np.asarray(b / np.sqrt(self.entries))
-
-
-def _probes(
-    kept: Kept, p: int, seed: list[int], discount: float, change: Array | float
-) -> tuple[Array, Array]:
-    """The probes o and H o, in this task's units; new ones before the first task."""
-    if "probes" not in kept:
-        probes = np.random.default_rng([*seed, 1]).standard_normal((p, PROBES))
-        return probes, np.zeros((p, PROBES))
-    columns = np.reshape(change, (-1, 1))
-    return kept["probes"] / columns, discount * kept["curved"] * columns

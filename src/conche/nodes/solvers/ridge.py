@@ -119,7 +119,8 @@ class Ridged(Solver[S], ABC):
             return kept.get("fresh", kept["ridge"])
         if self.damping is None and context.damping > 0:
             share = max(DEFAULT_DAMPING, context.n_columns / WEIGHTS_TO_A_SAMPLE)
-            share /= context.smoothness  # the logistic loss curves a quarter of what squares do
+            if not context.quadratic:  # the logistic loss curves a quarter of what squares do, and
+                share /= 2  # classes that arrive later are learnt better with half than with that
             seen = self._spread(block, kept)
             if sparse.issparse(block):
                 ridge = np.full(block.shape[1], share * context.damping)

@@ -1,0 +1,44 @@
+"""What a node keeps to know what memory of limited size has lost; it learns nothing from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...common.arrays import Array
+from ..scaling import Kept
+
+PROBES = 64
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Random directions whose curvature is kept exactly, and what the blocks' own remainders have
+    made of the weights' moves; in units of the ridge."""
+
+    o: Array  # p_k x probes
+    Ho: Array  # this node's rows of H o
+    owed: Array  # p_k x outputs: sum over tasks of E_kk d_k
+
+    @classmethod
+    def of(cls, kept: Kept, p: int, seed: list[int]) -> Probes:
+        """As they were kept; new ones before the first task."""
+        if "probes" in kept:
+            return cls(kept["probes"], kept["curved"], kept["owed"])
+        o = np.random.default_rng([*seed, 1]).standard_normal((p, PROBES))
+        return cls(o, np.zeros_like(o), np.zeros((p, 1)))
+
+    def in_units(self, discount: float, change: Array | float) -> Probes:
+        """In this task's units, with the past weighed down."""
+        columns = np.reshape(change, (-1, 1))
+        past = discount * columns
+        return Probes(self.o / columns, past * self.Ho, past * self.owed)
+
+    def after(self, curved: Array, own: Array) -> Probes:
+        """After a task that has added so much to H o, and E_kk d_k to what is owed."""
+        return Probes(self.o, self.Ho + curved, self.owed + own)
+
+    def to_keep(self) -> dict[str, Array]:
+        """By name."""
+        return {"probes": self.o, "curved": self.Ho, "owed": self.owed}
