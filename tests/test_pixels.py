@@ -10,7 +10,7 @@ import conche
 from conche.common.arrays import Array
 from conche.tasks.mnist import read_idx
 
-from .helpers.hard_streams import need
+from .helpers.streams import need
 
 Tasks = list[tuple[Array, Array]]
 
