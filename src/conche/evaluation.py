@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from .common.arrays import Array
-from .common.scores import error_rate, mean_squared, winners
+from .common.outputs import Outputs
+from .common.scores import chosen, error_rate, mean_squared
 from .errors import DataError, StreamError
 from .estimators import one_against_rest
 from .estimators.base import LinearModel
@@ -62,6 +63,7 @@ def evaluate(
             f"{model.n_features_in_}"
         )
     path, learnt = _path(model, run)
+    path = _shown(path, model.state_.shown)
     best = None if offline is None else _offline(model, offline)
     names = _in_order(learnt, stream)
     columns, beside = [], []
@@ -83,6 +85,12 @@ def _path(model: LinearModel, run: Run | None) -> tuple[Mapping[str, Array], lis
     if run is not None and run.path is not None:
         return run.path, learnt
     return model.state_.snapshot(), learnt
+
+
+def _shown(path: Mapping[str, Array], outputs: Outputs) -> Mapping[str, Array]:
+    """The outputs that users see."""
+    coef = np.moveaxis(outputs.of(np.moveaxis(path["coef"], 1, -1)), -1, 1)
+    return {**path, "coef": coef, "intercept": outputs.of(path["intercept"])}
 
 
 def _in_order(learnt: list[str], stream: FileStream) -> list[str]:
@@ -109,7 +117,7 @@ def _error(model: LinearModel, X: Array, y: Array, coef: Array, intercept: Array
     classes = model.state_.classes
     if classes is None:
         return mean_squared(scores[:, 0], y)
-    return error_rate(classes[winners(scores)], y)
+    return error_rate(chosen(classes, scores), y)
 
 
 def _offline(model: LinearModel, stream: FileStream) -> tuple[Array, Array]:

@@ -25,6 +25,7 @@ from .estimators.base import LinearModel
 from .estimators.gap import Account
 from .estimators.inputs import Schema
 from .estimators.judge import Judge
+from .estimators.labels import Labels
 from .estimators.state import RoundRecord, StreamState, TaskRecord
 from .network.base import coefficients, share
 from .nodes import NodeState, Partition
@@ -142,6 +143,7 @@ def _description(state: StreamState) -> dict[str, Any]:
         "flat": state.flat,
         "classes": None if state.classes is None else state.classes.tolist(),
         "classes_dtype": None if state.classes is None else str(state.classes.dtype),
+        "seen": None if state.labels is None else state.labels.seen.tolist(),
     }
 
 
@@ -219,6 +221,11 @@ def _restored(
     classes = described["classes"]
     if (classes is not None) != is_classifier(model):
         raise ValueError("classes do not fit the model")
+    labels = None
+    if classes is not None:
+        labels = _labels(classes, described["classes_dtype"], described["seen"])
+        if labels.n_outputs != judge.n_outputs:
+            raise ValueError("outputs do not fit the classes")
     return model, StreamState(
         settings=settings,
         setup=setup,
@@ -226,7 +233,7 @@ def _restored(
         nodes=nodes,
         judge=judge,
         flat=bool(described["flat"]),
-        classes=None if classes is None else _classes(classes, described["classes_dtype"]),
+        labels=labels,
         agreed=float(described["agreed"]),
         account=_account(arrays),
         coefficients=coefficients(setup, shares),
@@ -253,13 +260,15 @@ def _nodes(
     return nodes
 
 
-def _classes(labels: list[Any], dtype: str) -> Array:
+def _labels(labels: list[Any], dtype: str, seen: list[Any]) -> Labels:
     """The labels in their own type, if that is one of labels."""
     kind = np.dtype(dtype)
     most = max((len(label) for label in labels if isinstance(label, str)), default=0)
     if kind.kind not in "biufUO" or len(labels) < 1 or kind.itemsize > 1024 + 4 * most:
         raise ValueError("its classes are no labels")
-    return np.array(labels, kind)
+    if len(seen) != len(labels) or not any(seen) or not all(isinstance(s, bool) for s in seen):
+        raise ValueError("which classes have appeared does not fit them")
+    return Labels(np.array(labels, kind), np.array(seen))
 
 
 def _account(arrays: dict[str, Array]) -> Account | None:

@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 
 from .common.arrays import Array
 from .common.checks import one_of
+from .common.outputs import Outputs
 from .common.words import one_line
 from .errors import ConcheError, DataError, ParameterError, StreamError
 from .estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, ConcheRegressor
@@ -98,8 +99,8 @@ def resumed(
             f"{file}: was begun with the target {run.target!r}, not {stream.target!r}"
         )
     known = old.state_.classes
-    if classes is not None and known is not None and sorted(classes) != known.tolist():
-        raise ParameterError(f"{file}: was begun with the classes {known.tolist()}")
+    if classes is not None and known is not None and not set(known.tolist()) <= set(classes):
+        raise ParameterError(f"{file}: has the classes {known.tolist()}; list them all, or none")
     if run.graph != _graph(model):
         then, now = (graph or "a centre" for graph in (run.graph, _graph(model)))
         raise ParameterError(f"{file}: was begun with {then}, not {now}")
@@ -148,7 +149,7 @@ def train(
     model : is trained in place.
     stream : the tasks.
     run : of the tasks before, where the model has learnt some; its successor is returned.
-    classes : all labels, where the first task has not all of them.
+    classes : labels that are known to come.
     checkpoint : a folder to write the model to after every task.
     report : is told every task's name and record.
     """
@@ -178,8 +179,7 @@ def learn_task(model: LinearModel, task: Task, classes: Any) -> None:
     except StreamError:
         raise
     except ConcheError as error:
-        told = one_line(error).replace("pass classes= to partial_fit", "list them (--classes)")
-        raise type(error)(f"task {task.name}: {told}") from error
+        raise type(error)(f"task {task.name}: {one_line(error)}") from error
 
 
 def check_settings(model: LinearModel, stream: FileStream) -> None:
@@ -210,5 +210,15 @@ def _path(model: LinearModel, run: Run) -> Mapping[str, Array] | None:
         return None
     now = model.state_.snapshot()  # with the means of the time, for what was missing
     if run.path is not None:
-        now = {key: np.concatenate([run.path[key], new]) for key, new in now.items()}
+        before = _with_outputs(run.path, model.state_.began)
+        now = {key: np.concatenate([before[key], new]) for key, new in now.items()}
     return now if sum(array.nbytes for array in now.values()) <= LARGEST_PATH else None
+
+
+def _with_outputs(path: Mapping[str, Array], began: Outputs | None) -> Mapping[str, Array]:
+    """Earlier estimates with an output for classes that have appeared since."""
+    if began is None:
+        return path
+    coef = began.of(np.moveaxis(path["coef"], 1, -1))
+    own = {"coef": np.moveaxis(coef, -1, 1), "intercept": began.of(path["intercept"])}
+    return {**path, **own}

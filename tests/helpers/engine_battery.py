@@ -50,6 +50,11 @@ def cases() -> Iterator[Case]:
             for loss in ("squared", "logistic"):
                 yield conche.CoCoAClassifier, both | {"loss": loss}, labels
     yield from mixed()
+    later = [(t.X, np.digitize(t.y, [-0.3, 0.3]) % (i + 1)) for i, t in enumerate(tasks)]
+    for options in SOLVERS[:1] + SOLVERS[3:6]:
+        for loss in ("squared", "logistic"):
+            both = options | {"n_rounds": 5, "partition": PARTITION, "loss": loss}
+            yield conche.CoCoAClassifier, both, later
 
 
 def mixed() -> Iterator[Case]:

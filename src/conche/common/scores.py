@@ -22,3 +22,8 @@ def error_rate(predicted: Any, truth: Any) -> float:
 def winners(scores: Array) -> Array:
     """The class that scores highest, by its place; one column decides between two classes."""
     return (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def chosen(classes: Array, scores: Array) -> Array:
+    """The labels of the classes that score highest."""
+    return np.asarray(classes[winners(scores) if len(classes) > 1 else np.zeros(len(scores), int)])

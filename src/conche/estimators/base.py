@@ -27,6 +27,7 @@ from .connection import Connection, connect
 from .gap import Account, OfflineGap
 from .inputs import Inputs, check_features
 from .judge import Judge
+from .labels import Labels
 from .state import Lesson, RoundRecord, Settings, StreamState, TaskRecord, after_task, frozen
 
 M = TypeVar("M", bound="LinearModel")
@@ -38,7 +39,7 @@ class Targets(NamedTuple):
     Y: Array  # n_samples x n_outputs
     loss: Loss
     flat: bool
-    classes: Array | None = None
+    labels: Labels | None = None
 
 
 class Held(NamedTuple):
@@ -147,7 +148,7 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         account = self.state_.account
         if account is None:
             raise AttributeError("only solver='memory' with the squared loss knows its offline gap")
-        return account.gap(self.state_.judge.outputs)
+        return account.gap(self.state_.counted)
 
     @property
     def node_predictions_(self) -> Array | None:
@@ -195,6 +196,7 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         lesson = Lesson(
             inputs.X,
             targets.Y,
+            targets.labels,
             targets.loss,
             self._error,
             self.steps,
@@ -237,7 +239,7 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         if setup.solver.remembers:
             account = Account.of(judge.strengths, judge.n_outputs)
         return StreamState(
-            settings, setup, inputs.schema, placed, judge, targets.flat, targets.classes, account
+            settings, setup, inputs.schema, placed, judge, targets.flat, targets.labels, account
         )
 
     def _continued(self, network: Network) -> StreamState:

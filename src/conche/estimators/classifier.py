@@ -8,16 +8,15 @@ import numpy as np
 from scipy.special import expit, log_expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..common.arrays import Array
-from ..common.scores import error_rate, winners
-from ..errors import DataError, ParameterError
+from ..common.scores import chosen, error_rate, winners
 from ..network import Network
 from ..nodes.solvers import SolverOption
 from ..rounds.losses import LOSSES, get_loss
 from .base import LinearModel, Targets, with_defaults
 from .inputs import check_task
+from .labels import Labels
 
 
 class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an untyped mixin
@@ -34,8 +33,8 @@ seed :
 
     Attributes
     ----------
-    classes_ : the labels, fixed by the first task or by ``classes``.
-    coef_ : (1, n_features) for two classes, else (n_classes, n_features).
+    classes_ : the labels so far, and those that ``classes`` lists.
+    coef_ : (1, n_features) for up to two classes, else (n_classes, n_features).
 
     Examples
     --------
@@ -99,7 +98,8 @@ seed :
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn one more task; X and y are those of `fit`.
 
-        ``classes`` are all labels of the stream, where the first task has not all of them.
+        Labels may appear in any task. ``classes`` lists those that are known to come; with the
+        squared loss that changes nothing but `classes_`.
         """
         return self._fit(X, y, classes, reset=not hasattr(self, "state_"))
 
@@ -109,36 +109,16 @@ seed :
         loss = get_loss(self.loss)
         schema = None if reset else self.state_.schema
         inputs = check_task(type(self).__name__, X, y, schema, self.missing == "mean")
-        known = self._labels(inputs.y, classes, reset)
-        Y = one_against_rest(inputs.y, known, inputs.schema.dtype)
-        self._learn(inputs, Targets(Y, loss, flat=False, classes=known), reset)
+        labels = Labels.of(inputs.y, classes, None if reset else self.state_.labels)
+        Y = labels.targets(inputs.y, inputs.schema.dtype)
+        self._learn(inputs, Targets(Y, loss, flat=False, labels=labels), reset)
         return self
 
-    def _labels(self, y: Array, classes: Any, reset: bool) -> Array:
-        """The stream's classes; refuses labels that are none of them."""
-        try:
-            check_classification_targets(y)
-        except ValueError as error:
-            raise DataError(str(error)) from None
-        given = None if classes is None else _checked_labels(classes)
-        known = self.classes_ if not reset else unique_labels(y) if given is None else given
-        if not reset and given is not None and not np.array_equal(given, known):
-            raise ParameterError(f"classes={classes!r} are not those of the first task")
-        if len(known) < 2:
-            raise DataError(
-                f"the first task has one class, {known[0]}: pass classes= to partial_fit, the "
-                f"Classifier needs at least two"
-            )
-        unseen = np.setdiff1d(y, known)
-        if len(unseen):
-            raise DataError(
-                f"label {unseen.tolist()[0]!r} was never seen: the stream's classes are "
-                f"{known.tolist()}"
-            )
-        return np.asarray(known)
-
     def _error(self, predictions: Array, Y: Array) -> float:
-        return error_rate(winners(predictions), winners(Y))
+        """One class alone is never mistaken for another."""
+        return (
+            0.0 if len(np.unique(winners(Y))) == 0 else error_rate(winners(predictions), winners(Y))
+        )
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the rows of X: one number each for two classes, else one per class."""
@@ -147,12 +127,14 @@ seed :
 
     def predict(self, X: Any) -> Array:
         """The label that scores highest, for every row of X."""
-        return np.asarray(self.classes_[winners(self._decide(X))])
+        return chosen(self.classes_, self._decide(X))
 
     @available_if(lambda self: self.loss in LOSSES and LOSSES[self.loss].probabilistic)
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, n_samples x n_classes; for the logistic loss only."""
         scores = self._decide(X)
+        if len(self.classes_) == 1:
+            return np.ones((len(scores), 1))
         if scores.shape[1] == 1:
             return np.hstack([expit(-scores), expit(scores)])
         return np.asarray(softmax(log_expit(scores), axis=1))  # expit, normalised over the classes
@@ -163,17 +145,6 @@ seed :
 )
 class ConcheClassifier(CoCoAClassifier):
     """`CoCoAClassifier` with the defaults we recommend, as in `ConcheRegressor`."""
-
-
-def _checked_labels(classes: Any) -> Array:
-    """The labels that a user lists, each once, in order."""
-    try:
-        known = np.asarray(unique_labels(np.asarray(classes)))
-    except (TypeError, ValueError):
-        known = np.empty(0)
-    if not len(known):
-        raise ParameterError(f"classes={classes!r} must list labels, all numbers or all texts")
-    return known
 
 
 def one_against_rest(y: Array, classes: Array, dtype: Any) -> Array:

@@ -17,10 +17,12 @@ more, that is taken.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..common.arrays import Array
+from ..common.outputs import Outputs
 from ..network import Lost
 
 
@@ -61,21 +63,22 @@ class Account:
         zeros = np.zeros(len(strengths) * n_outputs)
         return cls(np.repeat(strengths, n_outputs), zeros, zeros, zeros, zeros)
 
-    def only(self, outputs: slice) -> Account:
+    def only(self, outputs: Outputs) -> Account:
         """Of some outputs alone."""
-        probed = None if self.probed is None else self.probed[:, outputs]
-        ease = None if self.ease is None else self.ease[outputs]
-        within = None if self.within is None else self.within[outputs]
+
+        def among(array: Array | None) -> Any:
+            return None if array is None else outputs.among(array)
+
         return replace(
             self,
-            strength=self.strength[outputs],
-            residue=self.residue[outputs],
-            objective=self.objective[outputs],
-            whole=self.whole[outputs],
-            owed=self.owed[outputs],
-            probed=probed,
-            ease=ease,
-            within=within,
+            strength=outputs.among(self.strength),
+            residue=outputs.among(self.residue),
+            objective=outputs.among(self.objective),
+            whole=outputs.among(self.whole),
+            owed=outputs.among(self.owed),
+            probed=None if self.probed is None else outputs.of(self.probed),
+            ease=among(self.ease),
+            within=among(self.within),
         )
 
     def after(self, lost: Lost | None, left: Array, objective: Array, discount: float) -> Account:
@@ -103,7 +106,7 @@ class Account:
         )
         return replace(account, probed=probed, ease=each, within=within)
 
-    def gap(self, outputs: slice) -> OfflineGap:
+    def gap(self, outputs: Array) -> OfflineGap:
         """Of the outputs that are the model's."""
         objective = float(np.sum(self.objective[outputs]))
         rounds = float(np.sum(self.residue[outputs] ** 2))

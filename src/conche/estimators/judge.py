@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..common.arrays import Array
+from ..common.outputs import Outputs
 from ..rounds import Loss
 
 
@@ -29,13 +30,25 @@ class Judge:
         """Before the first task."""
         return cls(strengths, n_outputs, (0.0,) * len(strengths), 0, enough)
 
-    def narrowed(self) -> tuple[Judge, slice | None]:
-        """The winner alone, once enough has been seen, and which outputs it has."""
-        if len(self.strengths) == 1 or self.seen < self.enough:
+    def going_on(self, outputs: Outputs | None) -> tuple[Judge, Outputs | None]:
+        """For the next task: the winner alone, once enough has been seen; with other outputs of the
+        model, where there are some. Also what that makes of the nodes' outputs, if anything."""
+        settled = len(self.strengths) > 1 and self.seen >= self.enough
+        if not settled and outputs is None:
             return self, None
-        best = self.winner
-        alone = replace(self, strengths=(self.strengths[best],), scores=(self.scores[best],))
-        return alone, self.outputs
+        own = Outputs.same(self.n_outputs) if outputs is None else outputs
+        blocks = [self.winner] if settled else list(range(len(self.strengths)))
+        new = replace(
+            self,
+            strengths=tuple(self.strengths[block] for block in blocks),
+            scores=tuple(self.scores[block] for block in blocks),
+            n_outputs=len(own.places),
+        )
+        return new, own.in_blocks(blocks, self.n_outputs)
+
+    def of_all(self, outputs: Outputs) -> Outputs:
+        """The same outputs of every strength."""
+        return outputs.in_blocks(list(range(len(self.strengths))), self.n_outputs)
 
     def side_by_side(self, Y: Array) -> Array:
         """The targets, once for every strength."""

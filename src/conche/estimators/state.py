@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..common.arrays import Array
+from ..common.outputs import Outputs
 from ..errors import OfflineGapWarning, ParameterError
 from ..network import Coefficients, Network, Placed
 from ..nodes import Setup
@@ -21,6 +22,7 @@ from ..rounds import Job, Loss, Outcome, Round, choose_steps, learn
 from .gap import Account, OfflineGap
 from .inputs import Schema
 from .judge import Judge
+from .labels import Labels
 
 NOTABLE = 0.01  # of the offline objective: a gap that is said aloud
 
@@ -87,12 +89,13 @@ class StreamState:
     nodes: Placed  # the nodes' states, or what stands for them where they are elsewhere
     judge: Judge
     flat: bool  # whether targets have one dimension
-    classes: Array | None = None
+    labels: Labels | None = None  # of a classifier
     account: Account | None = None  # memory: what it has lost
     agreed: float = 0.0  # the damping that the nodes agreed on
     coefficients: Coefficients | None = None  # None before the first task
     history: tuple[RoundRecord, ...] = ()
     tasks: tuple[TaskRecord, ...] = ()
+    began: Outputs | None = None  # how the last task's outputs began from those before, if changed
     mark: int = 0  # of the last task's columns, where they were read from files
     views: Array | None = None  # every node's own predictions of the last task, without a centre
 
@@ -100,21 +103,38 @@ class StreamState:
         return self
 
     @property
+    def classes(self) -> Array | None:
+        """The labels, in order; None for a regressor."""
+        return None if self.labels is None else self.labels.classes
+
+    @property
+    def shown(self) -> Outputs:
+        """Which of the model's outputs users see."""
+        if self.labels is None:
+            return Outputs.same(self.judge.n_outputs)
+        return self.labels.shown()
+
+    @property
+    def counted(self) -> Array:
+        """The places of those among all nodes' outputs."""
+        return self.judge.outputs.start + np.array(self.shown.places)
+
+    @property
     def damping(self) -> float:
         """The damping in force."""
         return self.agreed * self.judge.strength
 
     @cached_property
-    def coef(self) -> Array:
-        """n_outputs x n_features, for columns as they come."""
+    def inner_coef(self) -> Array:
+        """n_outputs x n_features: with that of the class which has not appeared yet."""
         assert self.coefficients is not None
         weights = self.coefficients.weights[:, self.judge.outputs]
         own = weights[: self.schema.n_features].T
         return _read_only(np.array(own, order="C", dtype=self.schema.dtype))
 
     @cached_property
-    def intercept(self) -> Array:
-        """One number per output."""
+    def inner_intercept(self) -> Array:
+        """One number for each of those."""
         assert self.coefficients is not None
         weights = self.coefficients.weights[:, self.judge.outputs]
         own = np.zeros(self.judge.n_outputs, weights.dtype)
@@ -123,14 +143,24 @@ class StreamState:
         offset = self.coefficients.offset[self.judge.outputs]
         return _read_only((own + offset).astype(self.schema.dtype))
 
+    @cached_property
+    def coef(self) -> Array:
+        """What users see, outputs x n_features, for columns as they come."""
+        return _read_only(np.array(self.shown.of(self.inner_coef.T).T, order="C"))
+
+    @cached_property
+    def intercept(self) -> Array:
+        """One number per output."""
+        return _read_only(self.shown.of(self.inner_intercept))
+
     def filled(self, X: Array) -> Array:
         """A dense X with what is missing filled in as it was in training."""
         means = None if self.coefficients is None else self.coefficients.means
         return X if means is None else np.where(np.isnan(X), means, X)
 
     def snapshot(self) -> dict[str, Array]:
-        """The estimate as it is now, by name, with a first axis for the tasks."""
-        now = {"coef": self.coef[None], "intercept": self.intercept[None]}
+        """The estimate as it is now, of all outputs, by name, with a first axis for the tasks."""
+        now = {"coef": self.inner_coef[None], "intercept": self.inner_intercept[None]}
         if self.coefficients is not None and self.coefficients.means is not None:
             now["means"] = self.coefficients.means[None]
         return now
@@ -146,6 +176,7 @@ class Lesson(NamedTuple):
 
     X: Any
     Y: Array  # n_samples x n_outputs
+    labels: Labels | None  # with those of this task
     loss: Loss
     error: Callable[[Array, Array], float]  # of predictions against Y
     steps: str
@@ -164,7 +195,11 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     """
     clock = time.perf_counter()
     solver, partition = state.setup.solver, state.setup.partition
-    judge, outputs = state.judge.narrowed()
+    began = None
+    if lesson.labels is not None and state.labels is not None:
+        began = lesson.labels.since(state.labels)
+    judge, outputs = state.judge.going_on(began)
+    state = replace(state, labels=lesson.labels)
     steps = choose_steps(lesson.steps, solver, network, lesson.tol)
     context = Context(
         task=len(state.tasks),
@@ -179,16 +214,28 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         each=judge.strengths,
     )
     Y = np.asarray(lesson.Y, dtype=state.schema.dtype)
-    job = Job(lesson.X, judge.side_by_side(Y), lesson.loss, solver, context, outputs)
+    job = Job(
+        lesson.X,
+        judge.side_by_side(Y),
+        lesson.loss,
+        solver,
+        context,
+        outputs,
+        None if lesson.labels is None else judge.of_all(lesson.labels.shown()),
+    )
     done = learn(network, state.nodes, job, steps, lesson.n_rounds)
     judge = judge.having_seen(lesson.loss, done.before, job.Y, done.left_out)
-    before, after = (lesson.error(v[:, judge.outputs], Y) for v in (done.before, done.after))
+    shown = replace(state, judge=judge).shown
+    before, after = (
+        lesson.error(shown.of(v[:, judge.outputs]), shown.of(Y)) for v in (done.before, done.after)
+    )
+    counted = judge.outputs.start + np.array(shown.places)
     number = len(state.tasks) + 1
-    if solver.remembers and lesson.tol and not np.all(done.certified[judge.outputs]):
+    if solver.remembers and lesson.tol and not np.all(done.certified[counted]):
         _warn_of_rounds(number, lesson.n_rounds, lesson.tol)
     account = _accounted(state, lesson.loss, done, outputs)
-    gap = None if account is None else account.gap(judge.outputs)
-    rounds = [_shown(r, number, i, judge.outputs) for i, r in enumerate(done.rounds, start=1)]
+    gap = None if account is None else account.gap(counted)
+    rounds = [_shown(r, number, i, counted) for i, r in enumerate(done.rounds, start=1)]
     record = TaskRecord(
         task=number,
         before=before,
@@ -210,12 +257,13 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         history=(*state.history, *rounds),
         tasks=(*state.tasks, record),
         mark=done.mark,
-        views=None if done.views is None else done.views[..., judge.outputs],
+        began=began,
+        views=None if done.views is None else shown.of(done.views[..., judge.outputs]),
     )
 
 
 def _accounted(
-    state: StreamState, loss: Loss, done: Outcome, outputs: slice | None
+    state: StreamState, loss: Loss, done: Outcome, outputs: Outputs | None
 ) -> Account | None:
     """What memory has lost so far; None where nothing is known of it."""
     if state.account is None or not loss.quadratic:
@@ -249,7 +297,7 @@ def _warn_of_gap(record: TaskRecord, gap: OfflineGap | None, state: StreamState)
     )
 
 
-def _shown(measured: Round, task: int, number: int, outputs: slice) -> RoundRecord:
+def _shown(measured: Round, task: int, number: int, outputs: Array) -> RoundRecord:
     """A round as the history shows it: of the model's own outputs."""
     return RoundRecord(
         task=task,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.arrays import Array
+from ..common.outputs import Outputs
 from ..errors import ConcheError
 from ..nodes import NodeState, Opening, Proposal, Scaling, Setup
 from ..nodes.scalars import total
@@ -90,10 +91,10 @@ class Network(ABC):
         """The states themselves, wherever they are: for saving."""
 
     @abstractmethod
-    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
         """Give every node its columns of a task; returns the sums of what they answer.
 
-        With ``outputs``, the others are not learnt any more, and the nodes forget them.
+        With ``outputs``, the nodes go on with these, and forget others.
         """
 
     @abstractmethod

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..common.arrays import Array
 from ..common.checks import one_of, whole
+from ..common.outputs import Outputs
 from ..errors import ParameterError
 from ..nodes import Opening, Proposal, Setup
 from .base import Coefficients, Placed, total_opening
@@ -89,7 +90,7 @@ class Graph(InProcess):
         self.weights = metropolis(self.edges, K)
         super().start(setup)
 
-    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
         openings = self.openings(X, placed, outputs)
         self._own = [opening.predictions for opening in openings]
         self._flows = {}

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..common.checks import whole
+from ..common.outputs import Outputs
 from ..common.threads import one_blas_thread
 from ..errors import NetworkError
 from ..nodes import Node, NodeState, Opening, Proposal, Setup
@@ -56,7 +57,7 @@ class InProcess(Network):
     def fetch(self, placed: Placed) -> list[NodeState]:
         return list(placed)
 
-    def openings(self, X: Any, placed: Placed, outputs: slice | None) -> list[Opening]:
+    def openings(self, X: Any, placed: Placed, outputs: Outputs | None) -> list[Opening]:
         """Every node's own answer to a task's columns."""
         self._entries = int(getattr(X, "nnz", X.shape[0] * X.shape[1]))
         blocks = self._setup().partition.split(X)
@@ -109,7 +110,7 @@ class LocalNetwork(InProcess, CentralNetwork):
     matters no more than BLAS's own rounding does.
     """
 
-    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
         return total_opening(self.openings(X, placed, outputs))
 
     def propose(self, g: Array) -> Proposal:

@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from ..common.arrays import Array
 from ..common.extras import need
+from ..common.outputs import Outputs
 from ..errors import NetworkError, NodeError, ParameterError
 from ..nodes import Node, NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
@@ -82,7 +83,7 @@ class MPINetwork(CentralNetwork):
         own = np.frombuffer(to_bytes(arrays), "u1")
         return [NodeState.from_arrays(from_bytes(part.tobytes())) for part in self._gather(own)]
 
-    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
         self._check_same(X.shape)
         setup, node = self._started()
         state = placed[0].only(outputs)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ..common.arrays import Array, Block
+from ..common.outputs import Outputs
 from ..common.threads import one_blas_thread
 from ..nodes import Node, NodeState, Opening, Proposal, Scaling
 from ..nodes.solvers import Context
@@ -43,7 +44,7 @@ class PooledNetwork(Wrapped):
     def fetch(self, placed: Placed) -> list[NodeState]:
         return [*self.inner.fetch(placed[:-1]), placed[-1]]
 
-    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
         self._state = placed[-1].only(outputs)
         return self.inner.begin(X, placed[:-1], outputs)
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from ..common.arrays import Array
 from ..common.checks import whole
+from ..common.outputs import Outputs
 from ..errors import NetworkError, NodeError, ParameterError
 from ..nodes import NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
@@ -110,7 +111,7 @@ class RayNetwork(CentralNetwork):
     def _clear(self) -> None:
         """Nothing under way."""
         # every node's block, its state, and the outputs to go on with
-        self._begun: list[tuple[Any, Any, slice | None]] | None = None
+        self._begun: list[tuple[Any, Any, Outputs | None]] | None = None
         self._context: Context | None = None
         self._positions: list[Any] = [None] * len(self.workers)
         self._noted: list[Any] | None = None  # positions asked for, to count once all are there
@@ -139,7 +140,7 @@ class RayNetwork(CentralNetwork):
             raise NetworkError(f"the nodes' states are lost: {error}") from None
         return [own(state) for state in states]
 
-    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
         references = present(placed)
         partition = self._started().partition
         self._clear()

@@ -8,6 +8,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from ..common.arrays import Array
+from ..common.outputs import Outputs
 from ..nodes import NodeState, Opening, Position, Proposal, Setup
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
@@ -28,7 +29,7 @@ class Worker:
         """Become the node of another stream."""
         self.scaling, self.node = setup.scaling, setup.node(k)
 
-    def begin(self, block: Any, state: NodeState, outputs: slice | None) -> Opening:
+    def begin(self, block: Any, state: NodeState, outputs: Outputs | None) -> Opening:
         """Take a task's columns, or read them here, and the node's state."""
         files = isinstance(block, Columns)
         block = block.read() if files else block

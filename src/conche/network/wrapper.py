@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..common.arrays import Array
+from ..common.outputs import Outputs
 from ..nodes import NodeState, Opening, Proposal, Setup
 from ..nodes.solvers import Context
 from .base import CentralNetwork, Coefficients, Each, Placed
@@ -28,7 +29,7 @@ class Wrapped(CentralNetwork):
     def fetch(self, placed: Placed) -> list[NodeState]:
         return self.inner.fetch(placed)
 
-    def begin(self, X: Any, placed: Placed, outputs: slice | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
         return self.inner.begin(X, placed, outputs)
 
     def factorise(self, context: Context) -> None:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from ..common.arrays import Array, Block, with_ones
+from ..common.outputs import Outputs
 from ..errors import NetworkError
 from ..tasks.mark import block_mark
 from .partition import Partition
@@ -46,12 +47,12 @@ class NodeState:
     kept: Kept = field(default_factory=dict)  # by its solver
     numbers: Kept = field(default_factory=dict)  # by its scaling
 
-    def only(self, outputs: slice | None) -> NodeState:
+    def only(self, outputs: Outputs | None) -> NodeState:
         """The state of some outputs alone; None: of all."""
         if outputs is None:
             return self
-        owed = {k: a[:, outputs] if k == "owed" else a for k, a in self.kept.items()}
-        return replace(self, weights=self.weights[:, outputs], kept=owed)
+        owed = {k: outputs.of(a) if k == "owed" else a for k, a in self.kept.items()}
+        return replace(self, weights=outputs.of(self.weights), kept=owed)
 
     def to_arrays(self) -> dict[str, Array]:
         """By name, as they are saved and sent."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.arrays import Array
+from ..common.outputs import Outputs
 from ..errors import DivergenceError
 from ..network import Coefficients, Lost, Network, Placed
 from ..nodes.solvers import Context, Solver
@@ -27,7 +28,8 @@ class Job(NamedTuple):
     loss: Loss
     solver: Solver[Any]
     context: Context
-    outputs: slice | None = None  # to go on with, where the nodes have more
+    outputs: Outputs | None = None  # to go on with, where the nodes have others
+    shown: Outputs | None = None  # whose curvature the past is kept with; None: all
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ def learn(
             break
     views = steps.views(problem, now, network)
     after = now.point.v[: len(job.Y)]
-    curvature = job.loss.past_curvature(after, job.Y)
+    kept_with = after if job.shown is None else job.shown.among(after)
+    curvature = job.loss.past_curvature(kept_with)
     lost = network.conclude(curvature)
     left_out = None
     if len(context.each) > 1 and job.loss.quadratic:  # elsewhere leverages say too little

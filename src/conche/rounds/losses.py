@@ -43,7 +43,7 @@ class Loss(ABC):
         """The second derivative with respect to v."""
 
     @abstractmethod
-    def past_curvature(self, v: Array, y: Array) -> Array | None:
+    def past_curvature(self, v: Array) -> Array | None:
         """What a task leaves behind: its curvature per sample at the predictions v.
 
         None where it is one. Several outputs share one memory: its curvature is their mean.
@@ -73,7 +73,7 @@ class Squared(Loss):
     def curvature(self, v: Array, y: Array) -> Array:
         return np.ones_like(v)
 
-    def past_curvature(self, v: Array, y: Array) -> None:
+    def past_curvature(self, v: Array) -> None:
         return None
 
     def dual(self, a: Array, y: Array) -> Array:
@@ -101,7 +101,7 @@ class Logistic(Loss):
         p = expit(v)
         return np.asarray(p * (1 - p))
 
-    def past_curvature(self, v: Array, y: Array) -> Array:
+    def past_curvature(self, v: Array) -> Array:
         """Smoothed over where later tasks may move the prediction: E s'(v + 4 e), e ~ N(0, 1).
 
         At v itself the curvature of samples far on the right side vanishes, and what was easy
@@ -110,7 +110,7 @@ class Logistic(Loss):
         nodes, weights = np.polynomial.hermite_e.hermegauss(21)
         smooth = np.zeros(len(v))
         for e, share in zip(nodes, weights / weights.sum(), strict=True):
-            smooth += share * self.curvature(v + SMOOTHING * e, y).mean(axis=1)
+            smooth += share * self.curvature(v + SMOOTHING * e, v).mean(axis=1)
         return smooth
 
     def dual(self, a: Array, y: Array) -> Array:

@@ -46,7 +46,7 @@ class Train:
     steps: str | None = option("safe (1/K), adaptive, or cg, the default of memory.")
     tol: float | None = option("End a task's rounds at this relative distance; 1e-6 (memory).")
     classify: bool = flag("--classify", "The target is a label (text always is).")
-    classes: str | None = option("All labels, where the first task has not all of them.")
+    classes: str | None = option("Labels that are known to come; others may, too.")
     loss: str | None = option("With labels: squared (unless given) or logistic.")
     scaling: str = option("Standardise columns by the first task(s), running, or none.", "first")
     missing: str = option("Missing values: refuse, or fill with the column's mean.", "refuse")
