@@ -39,7 +39,7 @@ def rounds(
     setup = Setup(option("exact").solver(partition, 0), partition)
     network.start(setup)
     v = network.begin(X, network.place(setup.fresh(1, X.dtype.name))).predictions
-    network.factorise(Context(0, K, n, 1.0))
+    network.factorise(Context(0, K, n, n, 1.0))
     problem, steps = Problem(Objective(get_loss("squared"), y), K, intercept=False), Safe()
     now = steps.init(problem, v, network)
 

@@ -144,6 +144,7 @@ def _description(state: StreamState) -> dict[str, Any]:
         "classes": None if state.classes is None else state.classes.tolist(),
         "classes_dtype": None if state.classes is None else str(state.classes.dtype),
         "seen": None if state.labels is None else state.labels.seen.tolist(),
+        "counts": None if state.labels is None else state.labels.counts.tolist(),
     }
 
 
@@ -223,7 +224,9 @@ def _restored(
         raise ValueError("classes do not fit the model")
     labels = None
     if classes is not None:
-        labels = _labels(classes, described["classes_dtype"], described["seen"])
+        labels = _labels(
+            classes, described["classes_dtype"], described["seen"], described["counts"]
+        )
         if labels.n_outputs != judge.n_outputs:
             raise ValueError("outputs do not fit the classes")
     return model, StreamState(
@@ -260,7 +263,7 @@ def _nodes(
     return nodes
 
 
-def _labels(labels: list[Any], dtype: str, seen: list[Any]) -> Labels:
+def _labels(labels: list[Any], dtype: str, seen: list[Any], counts: list[Any]) -> Labels:
     """The labels in their own type, if that is one of labels."""
     kind = np.dtype(dtype)
     most = max((len(label) for label in labels if isinstance(label, str)), default=0)
@@ -268,7 +271,10 @@ def _labels(labels: list[Any], dtype: str, seen: list[Any]) -> Labels:
         raise ValueError("its classes are no labels")
     if len(seen) != len(labels) or not any(seen) or not all(isinstance(s, bool) for s in seen):
         raise ValueError("which classes have appeared does not fit them")
-    return Labels(np.array(labels, kind), np.array(seen))
+    weighed = np.array(counts, dtype=float)
+    if weighed.shape != (len(labels),) or not np.all(weighed >= 0):
+        raise ValueError("how often classes came does not fit them")
+    return Labels(np.array(labels, kind), np.array(seen), weighed)
 
 
 def _account(arrays: dict[str, Array]) -> Account | None:

@@ -55,6 +55,13 @@ def with_ones(block: Block) -> Block:
     return sparse.hstack(both, "csc") if sparse.issparse(block) else np.hstack(both)
 
 
+def without_mean(g: Array, root: Array | None) -> Array:
+    """g less its projection on the constant column, whose entries are the roots of weights."""
+    if root is None:
+        return np.asarray(g - g.mean(axis=0))
+    return np.asarray(g - root[:, None] * (root @ g) / (root @ root))
+
+
 def column_squares(block: Block) -> Array:
     """Of every column's length, in double."""
     if sparse.issparse(block):

@@ -40,6 +40,7 @@ class Targets(NamedTuple):
     loss: Loss
     flat: bool
     labels: Labels | None = None
+    weights: Array | None = None  # of the samples
 
 
 class Held(NamedTuple):
@@ -197,6 +198,7 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
             inputs.X,
             targets.Y,
             targets.labels,
+            targets.weights,
             targets.loss,
             self._error,
             self.steps,

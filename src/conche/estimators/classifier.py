@@ -15,7 +15,7 @@ from ..network import Network
 from ..nodes.solvers import SolverOption
 from ..rounds.losses import LOSSES, get_loss
 from .base import LinearModel, Targets, with_defaults
-from .inputs import check_task
+from .inputs import check_task, check_weights
 from .labels import Labels
 
 
@@ -27,6 +27,8 @@ class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an
     Parameters
     ----------
     loss : ``"squared"`` or ``"logistic"``.
+    class_weight : what samples of a class count for: None, a dict, or ``"balanced"``: inversely to
+        how often the class has come in the stream so far, this task included.
     n_nodes, partition, solver, n_rounds, steps, tol, network, fit_intercept, scaling, missing, \
 seed :
         as in `CoCoARegressor`.
@@ -61,6 +63,7 @@ seed :
         fit_intercept: bool = False,
         scaling: str | None = None,
         missing: str = "refuse",
+        class_weight: Any = None,
         seed: int = 0,
     ):
         super().__init__(
@@ -77,6 +80,7 @@ seed :
             seed=seed,
         )
         self.loss = loss
+        self.class_weight = class_weight
 
     @property
     def classes_(self) -> Array:
@@ -85,33 +89,37 @@ seed :
         assert classes is not None
         return classes
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start over and learn (X, y) as the first task.
 
         Parameters
         ----------
         X : n_samples x n_features: an array, a DataFrame or a ``scipy.sparse`` matrix.
         y : n_samples labels: numbers or texts.
+        sample_weight : what each sample counts for; 3 is as much as three of it.
         """
-        return self._fit(X, y, None, reset=True)
+        return self._fit(X, y, None, sample_weight, reset=True)
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn one more task; X and y are those of `fit`.
 
         Labels may appear in any task. ``classes`` lists those that are known to come; with the
         squared loss that changes nothing but `classes_`.
         """
-        return self._fit(X, y, classes, reset=not hasattr(self, "state_"))
+        return self._fit(X, y, classes, sample_weight, reset=not hasattr(self, "state_"))
 
-    def _fit(self, X: Any, y: Any, classes: Any, reset: bool) -> Self:
+    def _fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, reset: bool) -> Self:
         self.check_parameters()
         self._connect(reset)
         loss = get_loss(self.loss)
         schema = None if reset else self.state_.schema
         inputs = check_task(type(self).__name__, X, y, schema, self.missing == "mean")
         labels = Labels.of(inputs.y, classes, None if reset else self.state_.labels)
+        weights = check_weights(sample_weight, len(inputs.y))
+        labels, by_class = labels.counted(inputs.y, weights, self.class_weight)
+        weights = weights if by_class is None else by_class * (1 if weights is None else weights)
         Y = labels.targets(inputs.y, inputs.schema.dtype)
-        self._learn(inputs, Targets(Y, loss, flat=False, labels=labels), reset)
+        self._learn(inputs, Targets(Y, loss, False, labels, weights), reset)
         return self
 
     def _error(self, predictions: Array, Y: Array) -> float:

@@ -58,6 +58,26 @@ def check_task(
     return Inputs(X, y, Schema(X.shape[1], named, np.dtype(X.dtype).name))
 
 
+def check_weights(weights: Any, n_samples: int) -> Array | None:
+    """What samples weigh: numbers that are not negative, and not all zero."""
+    if weights is None:
+        return None
+    try:
+        w = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        raise DataError("sample_weight must be numbers, one per sample") from None
+    if w.ndim == 0:
+        w = np.full(n_samples, float(w))
+    if w.shape != (n_samples,):
+        raise DataError(f"sample_weight has shape {w.shape}, for {n_samples} samples")
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        raise DataError(f"sample_weight {w[bad[0]]} of sample {bad[0]}: must be zero or more")
+    if not np.any(w > 0):
+        raise DataError("sample_weight is zero for every sample")
+    return None if np.all(w == 1.0) else w
+
+
 def check_features(name: str, X: Any, schema: Schema, gaps: bool) -> Any:
     """Features to predict from: columns like the stream's."""
     if not isinstance(X, Columns):

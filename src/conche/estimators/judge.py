@@ -8,7 +8,6 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..common.outputs import Outputs
-from ..rounds import Loss
 
 
 @dataclass(frozen=True)
@@ -54,21 +53,16 @@ class Judge:
         """The targets, once for every strength."""
         return np.tile(Y, (1, len(self.strengths))) if len(self.strengths) > 1 else Y
 
-    def having_seen(
-        self, loss: Loss, predictions: Array, targets: Array, left_out: Array | None
-    ) -> Judge:
-        """After a task: ``predictions`` are from before it was learnt, ``left_out`` is the loss of
-        samples that were left out, where it is known."""
+    def having_seen(self, tested: Array, left_out: Array | None, samples: float) -> Judge:
+        """After a task: ``tested`` is the mean loss from before it was learnt, ``left_out`` that of
+        samples that were left out, where it is known; per output."""
         if len(self.strengths) == 1:
             return self
-        with np.errstate(over="ignore"):
-            each = loss.value(predictions.astype(float), targets.astype(float)) / len(targets)
-        if left_out is not None:
-            each = left_out
+        each = tested if left_out is None else left_out
         # a strength that has overflowed has lost, and must not spoil the others' sums
         new = np.nan_to_num(each, nan=1e300, posinf=1e300).reshape(len(self.strengths), -1)
         scores = tuple((np.array(self.scores) + new.sum(axis=1)).tolist())
-        return replace(self, scores=scores, seen=self.seen + len(targets))
+        return replace(self, scores=scores, seen=self.seen + round(samples))
 
     @property
     def winner(self) -> int:

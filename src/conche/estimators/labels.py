@@ -8,13 +8,14 @@ so do a single class and the one that has not appeared.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 
 from ..common.arrays import Array
+from ..common.checks import real
 from ..common.outputs import Outputs
 from ..errors import DataError, ParameterError
 
@@ -25,6 +26,7 @@ class Labels:
 
     classes: Array
     seen: Array  # one flag per class
+    counts: Array  # how much each has weighed so far
 
     @classmethod
     def of(cls, y: Array, listed: Any = None, known: Labels | None = None) -> Labels:
@@ -50,7 +52,33 @@ class Labels:
         _check_kinds(parts)
         classes = np.unique(np.concatenate(parts))
         before = known.classes[known.seen] if known is not None else parts[0]
-        return cls(classes, np.isin(classes, np.concatenate([before, parts[0]])))
+        counts = np.zeros(len(classes))
+        if known is not None:
+            counts[np.isin(classes, known.classes)] = known.counts
+        return cls(classes, np.isin(classes, np.concatenate([before, parts[0]])), counts)
+
+    def counted(
+        self, y: Array, weights: Array | None, class_weight: Any
+    ) -> tuple[Labels, Array | None]:
+        """With this task's samples, and what its samples weigh by ``class_weight``."""
+        places = np.searchsorted(self.classes, y)
+        more = np.bincount(places, weights, len(self.classes))
+        new = replace(self, counts=self.counts + more)
+        if class_weight is None:
+            return new, None
+        return new, new._by_class(class_weight)[places]
+
+    def _by_class(self, class_weight: Any) -> Array:
+        if isinstance(class_weight, str) and class_weight == "balanced":
+            there = self.counts > 0
+            share = self.counts * np.sum(there) / np.sum(self.counts)
+            return np.divide(1.0, share, out=np.zeros(len(share)), where=there)
+        if not isinstance(class_weight, dict):
+            raise ParameterError(
+                f"class_weight={class_weight!r} must be None, 'balanced' or a dict of numbers"
+            )
+        known = self.classes.tolist()
+        return np.array([real(f"class_weight[{c!r}]", class_weight.get(c, 1.0)) for c in known])
 
     @property
     def n_outputs(self) -> int:

@@ -12,7 +12,7 @@ from ..common.scores import mean_squared
 from ..errors import DataError
 from ..rounds import get_loss
 from .base import LinearModel, Targets, with_defaults
-from .inputs import check_task
+from .inputs import check_task, check_weights
 
 
 class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ignore[misc]  # untyped
@@ -74,21 +74,22 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ig
     (3, (20,))
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Start over and learn (X, y) as the first task.
 
         Parameters
         ----------
         X : n_samples x n_features: an array, a DataFrame or a ``scipy.sparse`` matrix.
         y : n_samples targets, or n_samples x n_outputs.
+        sample_weight : what each sample counts for; 3 is as much as three of it.
         """
-        return self._fit(X, y, reset=True)
+        return self._fit(X, y, sample_weight, reset=True)
 
-    def partial_fit(self, X: Any, y: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn one more task; the arguments are those of `fit`."""
-        return self._fit(X, y, reset=not hasattr(self, "state_"))
+        return self._fit(X, y, sample_weight, reset=not hasattr(self, "state_"))
 
-    def _fit(self, X: Any, y: Any, reset: bool) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Self:
         self.check_parameters()
         self._connect(reset)
         schema = None if reset else self.state_.schema
@@ -104,7 +105,8 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ig
             raise DataError(
                 f"y has shape {inputs.y.shape}, but the stream began with {outputs} output(s)"
             )
-        self._learn(inputs, Targets(Y, get_loss("squared"), flat), reset)
+        weights = check_weights(sample_weight, len(Y))
+        self._learn(inputs, Targets(Y, get_loss("squared"), flat, weights=weights), reset)
         return self
 
     def _error(self, predictions: Array, Y: Array) -> float:

@@ -19,6 +19,7 @@ from ..network import Coefficients, Network, Placed
 from ..nodes import Setup
 from ..nodes.solvers import Context
 from ..rounds import Job, Loss, Outcome, Round, choose_steps, learn
+from ..rounds.losses import Weighed
 from .gap import Account, OfflineGap
 from .inputs import Schema
 from .judge import Judge
@@ -177,6 +178,7 @@ class Lesson(NamedTuple):
     X: Any
     Y: Array  # n_samples x n_outputs
     labels: Labels | None  # with those of this task
+    weights: Array | None  # of the samples
     loss: Loss
     error: Callable[[Array, Array], float]  # of predictions against Y
     steps: str
@@ -205,6 +207,7 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         task=len(state.tasks),
         n_nodes=len(partition),
         n_samples=lesson.X.shape[0],
+        weight=lesson.X.shape[0] if lesson.weights is None else float(np.sum(lesson.weights)),
         smoothness=lesson.loss.smoothness,
         quadratic=lesson.loss.quadratic,
         damping=state.agreed,
@@ -217,14 +220,14 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     job = Job(
         lesson.X,
         judge.side_by_side(Y),
-        lesson.loss,
+        lesson.loss if lesson.weights is None else Weighed(lesson.loss, np.sqrt(lesson.weights)),
         solver,
         context,
         outputs,
         None if lesson.labels is None else judge.of_all(lesson.labels.shown()),
     )
     done = learn(network, state.nodes, job, steps, lesson.n_rounds)
-    judge = judge.having_seen(lesson.loss, done.before, job.Y, done.left_out)
+    judge = judge.having_seen(done.tested, done.left_out, context.weight)
     shown = replace(state, judge=judge).shown
     before, after = (
         lesson.error(shown.of(v[:, judge.outputs]), shown.of(Y)) for v in (done.before, done.after)
@@ -268,7 +271,7 @@ def _accounted(
     """What memory has lost so far; None where nothing is known of it."""
     if state.account is None or not loss.quadratic:
         return None
-    left = done.rounds[-1].bound * len(done.after)
+    left = done.rounds[-1].bound * done.context.weight
     discount = state.setup.solver.discount
     before = state.account if outputs is None else state.account.only(outputs)
     return before.after(done.lost, left, done.objective, discount)

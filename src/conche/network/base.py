@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.arrays import Array
-from ..common.outputs import Outputs
 from ..errors import ConcheError
-from ..nodes import NodeState, Opening, Proposal, Scaling, Setup
+from ..nodes import PLAIN, NodeState, Opening, Proposal, Scaling, Setup, Start
 from ..nodes.scalars import total
 from ..nodes.solvers import Context
 
@@ -91,10 +90,10 @@ class Network(ABC):
         """The states themselves, wherever they are: for saving."""
 
     @abstractmethod
-    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
         """Give every node its columns of a task; returns the sums of what they answer.
 
-        With ``outputs``, the nodes go on with these, and forget others.
+        ``start`` says which outputs to go on with, and what samples weigh.
         """
 
     @abstractmethod

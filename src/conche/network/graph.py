@@ -18,9 +18,8 @@ from scipy.sparse.csgraph import connected_components
 
 from ..common.arrays import Array
 from ..common.checks import one_of, whole
-from ..common.outputs import Outputs
 from ..errors import ParameterError
-from ..nodes import Opening, Proposal, Setup
+from ..nodes import PLAIN, Opening, Proposal, Setup, Start
 from .base import Coefficients, Placed, total_opening
 from .local import InProcess
 
@@ -90,8 +89,8 @@ class Graph(InProcess):
         self.weights = metropolis(self.edges, K)
         super().start(setup)
 
-    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
-        openings = self.openings(X, placed, outputs)
+    def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
+        openings = self.openings(X, placed, start)
         self._own = [opening.predictions for opening in openings]
         self._flows = {}
         self._rng = np.random.default_rng([self.seed, 1])

@@ -13,10 +13,9 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..common.checks import whole
-from ..common.outputs import Outputs
 from ..common.threads import one_blas_thread
 from ..errors import NetworkError
-from ..nodes import Node, NodeState, Opening, Proposal, Setup
+from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from .base import (
@@ -57,12 +56,14 @@ class InProcess(Network):
     def fetch(self, placed: Placed) -> list[NodeState]:
         return list(placed)
 
-    def openings(self, X: Any, placed: Placed, outputs: Outputs | None) -> list[Opening]:
+    def openings(self, X: Any, placed: Placed, start: Start) -> list[Opening]:
         """Every node's own answer to a task's columns."""
         self._entries = int(getattr(X, "nnz", X.shape[0] * X.shape[1]))
         blocks = self._setup().partition.split(X)
         files = isinstance(X, Columns)
-        return self._each(lambda k, node: node.begin(blocks[k], placed[k].only(outputs), files))
+        return self._each(
+            lambda k, node: node.begin(blocks[k], placed[k].only(start.outputs), files, start.root)
+        )
 
     def factorise(self, context: Context) -> None:
         self._each(lambda k, node: node.factorise(context), heavy=True)
@@ -110,8 +111,8 @@ class LocalNetwork(InProcess, CentralNetwork):
     matters no more than BLAS's own rounding does.
     """
 
-    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
-        return total_opening(self.openings(X, placed, outputs))
+    def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
+        return total_opening(self.openings(X, placed, start))
 
     def propose(self, g: Array) -> Proposal:
         return total_proposal([node.propose(g) for node in self.nodes])

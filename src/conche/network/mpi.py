@@ -23,9 +23,8 @@ from threadpoolctl import threadpool_limits
 
 from ..common.arrays import Array
 from ..common.extras import need
-from ..common.outputs import Outputs
 from ..errors import NetworkError, NodeError, ParameterError
-from ..nodes import Node, NodeState, Opening, Proposal, Setup
+from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients, share
@@ -83,13 +82,13 @@ class MPINetwork(CentralNetwork):
         own = np.frombuffer(to_bytes(arrays), "u1")
         return [NodeState.from_arrays(from_bytes(part.tobytes())) for part in self._gather(own)]
 
-    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
         self._check_same(X.shape)
         setup, node = self._started()
-        state = placed[0].only(outputs)
+        state = placed[0].only(start.outputs)
         files = isinstance(X, Columns)
         opening = self._together(
-            lambda: node.begin(setup.partition.block(X, self.rank), state, files)
+            lambda: node.begin(setup.partition.block(X, self.rank), state, files, start.root)
         )
         mark = self._sum(np.array([opening.mark]))[0] if files else 0
         return Opening(self._sum(opening.predictions), self._sum(opening.report), int(mark))

@@ -15,9 +15,8 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ..common.arrays import Array, Block
-from ..common.outputs import Outputs
 from ..common.threads import one_blas_thread
-from ..nodes import Node, NodeState, Opening, Proposal, Scaling
+from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Scaling, Start
 from ..nodes.solvers import Context
 from ..nodes.solvers.information import Information
 from ..nodes.solvers.pooled import PooledMemory
@@ -44,9 +43,9 @@ class PooledNetwork(Wrapped):
     def fetch(self, placed: Placed) -> list[NodeState]:
         return [*self.inner.fetch(placed[:-1]), placed[-1]]
 
-    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
-        self._state = placed[-1].only(outputs)
-        return self.inner.begin(X, placed[:-1], outputs)
+    def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
+        self._state = placed[-1].only(start.outputs)
+        return self.inner.begin(X, placed[:-1], start)
 
     def factorise(self, context: Context) -> None:
         """Collect the columns, in the coordinates of this task, and factorise them here."""

@@ -15,9 +15,8 @@ from typing import Any, Literal
 
 from ..common.arrays import Array
 from ..common.checks import whole
-from ..common.outputs import Outputs
 from ..errors import NetworkError, NodeError, ParameterError
-from ..nodes import NodeState, Opening, Proposal, Setup
+from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from . import ray_local
@@ -110,8 +109,8 @@ class RayNetwork(CentralNetwork):
 
     def _clear(self) -> None:
         """Nothing under way."""
-        # every node's block, its state, and the outputs to go on with
-        self._begun: list[tuple[Any, Any, Outputs | None]] | None = None
+        # every node's block, its state, and what all are told
+        self._begun: list[tuple[Any, Any, Start]] | None = None
         self._context: Context | None = None
         self._positions: list[Any] = [None] * len(self.workers)
         self._noted: list[Any] | None = None  # positions asked for, to count once all are there
@@ -140,7 +139,7 @@ class RayNetwork(CentralNetwork):
             raise NetworkError(f"the nodes' states are lost: {error}") from None
         return [own(state) for state in states]
 
-    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
+    def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
         references = present(placed)
         partition = self._started().partition
         self._clear()
@@ -148,7 +147,7 @@ class RayNetwork(CentralNetwork):
         if blocks[0] is None:  # here, in memory
             blocks = [ray_module().put(block) for block in partition.split(X)]
         pairs = zip(blocks, references, strict=True)
-        self._begun = [(block, state, outputs) for block, state in pairs]
+        self._begun = [(block, state, start) for block, state in pairs]
         return total_opening(self._all("begin", self._begun))
 
     @staticmethod

@@ -8,8 +8,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from ..common.arrays import Array
-from ..common.outputs import Outputs
-from ..nodes import NodeState, Opening, Position, Proposal, Setup
+from ..nodes import NodeState, Opening, Position, Proposal, Setup, Start
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from .base import Coefficients, share
@@ -29,11 +28,11 @@ class Worker:
         """Become the node of another stream."""
         self.scaling, self.node = setup.scaling, setup.node(k)
 
-    def begin(self, block: Any, state: NodeState, outputs: Outputs | None) -> Opening:
+    def begin(self, block: Any, state: NodeState, start: Start) -> Opening:
         """Take a task's columns, or read them here, and the node's state."""
         files = isinstance(block, Columns)
         block = block.read() if files else block
-        return self.node.begin(block, state.only(outputs), files)
+        return self.node.begin(block, state.only(start.outputs), files, start.root)
 
     def factorise(self, context: Context) -> None:
         """Factorise the block with what all nodes agreed on."""

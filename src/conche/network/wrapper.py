@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..common.arrays import Array
-from ..common.outputs import Outputs
-from ..nodes import NodeState, Opening, Proposal, Setup
+from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
 from .base import CentralNetwork, Coefficients, Each, Placed
 
@@ -29,8 +28,8 @@ class Wrapped(CentralNetwork):
     def fetch(self, placed: Placed) -> list[NodeState]:
         return self.inner.fetch(placed)
 
-    def begin(self, X: Any, placed: Placed, outputs: Outputs | None = None) -> Opening:
-        return self.inner.begin(X, placed, outputs)
+    def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
+        return self.inner.begin(X, placed, start)
 
     def factorise(self, context: Context) -> None:
         self.inner.factorise(context)

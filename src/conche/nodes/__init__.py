@@ -1,10 +1,11 @@
 """What lives on one node: its columns, what it does to them first, its weights, its solver."""
 
-from .node import Node, NodeState, Opening, Position, Proposal, Setup
+from .node import PLAIN, Node, NodeState, Opening, Position, Proposal, Setup, Start
 from .partition import Partition
 from .scaling import Scaling
 
 __all__ = [
+    "PLAIN",
     "Node",
     "NodeState",
     "Opening",
@@ -13,4 +14,5 @@ __all__ = [
     "Proposal",
     "Scaling",
     "Setup",
+    "Start",
 ]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..common.arrays import Array, Block, with_ones
+from ..common.arrays import Array, Block, scale_rows, with_ones
 from ..common.outputs import Outputs
 from ..errors import NetworkError
 from ..tasks.mark import block_mark
@@ -30,6 +30,16 @@ class Opening(NamedTuple):
     predictions: Array  # A_k w_k
     report: Array
     mark: int = 0  # of the columns, where they were read from a file
+
+
+class Start(NamedTuple):
+    """What all nodes are told as a task begins."""
+
+    outputs: Outputs | None = None  # to go on with, where others were learnt before
+    root: Array | None = None  # of the samples' weights, where they have any
+
+
+PLAIN = Start()
 
 
 class Proposal(NamedTuple):
@@ -107,6 +117,7 @@ class _Work:
 
     block: Block
     state: NodeState
+    root: Array | None  # of the samples' weights, which the block's rows have
 
 
 @dataclass
@@ -137,8 +148,10 @@ class Node:
         self._work: _Work | None = None
         self._rounds: _Rounds | None = None
 
-    def begin(self, block: Block, state: NodeState, marked: bool = False) -> Opening:
-        """Take a task's columns and the weights so far.
+    def begin(
+        self, block: Block, state: NodeState, marked: bool = False, root: Array | None = None
+    ) -> Opening:
+        """Take a task's columns and the weights so far; ``root``: of the samples' weights.
 
         Answers A_k w_k (Algorithm 1, line 3, without the factor K), the solver's report and, if it
         is to be ``marked``, what the block is known by again.
@@ -146,23 +159,25 @@ class Node:
         mark = block_mark(self.number, block) if marked else 0
         if block.dtype != state.weights.dtype:
             block = block.astype(state.weights.dtype)
-        scaled = self.scaling.apply(block, state.numbers)
+        scaled = self.scaling.apply(block, state.numbers, None if root is None else root**2)
         block, state = scaled.block, replace(state, numbers=scaled.numbers)
         if scaled.rescaled is not None:
             state = self._rescaled(state, scaled.rescaled)
         if self.intercept:
             block = with_ones(block)
-        self.take(block, state)
+        if root is not None:
+            block = scale_rows(block, root.astype(block.dtype))
+        self.take(block, state, root)
         w = state.weights
         if np.any(w):
             predictions = np.asarray(block @ w)
         else:  # the first task: spare a pass over the data
             predictions = np.zeros((block.shape[0], w.shape[1]), w.dtype)
-        return Opening(predictions, self.solver.report(block, state.kept), mark)
+        return Opening(predictions, self.solver.report(block, state.kept, root), mark)
 
-    def take(self, block: Block, state: NodeState) -> None:
+    def take(self, block: Block, state: NodeState, root: Array | None = None) -> None:
         """Take columns that are ready to be learnt from, and say nothing yet."""
-        self._work = _Work(block, state)
+        self._work = _Work(block, state, root)
 
     def _rescaled(self, state: NodeState, ratio: Array) -> NodeState:
         """The same estimate and memory for columns whose scale has changed by ``ratio``."""
@@ -174,7 +189,7 @@ class Node:
     def factorise(self, context: Context) -> None:
         """Factorise the block, once for the whole task, with what all nodes agreed on."""
         work = _under_way(self._work)
-        context = replace(context, holds_intercept=self.intercept, node=self.number)
+        context = replace(context, holds_intercept=self.intercept, node=self.number, root=work.root)
         state = work.state
         sub = self.solver.factorise(work.block, state.weights, state.kept, context)
         nothing = np.zeros((sub.size, state.weights.shape[1]), state.weights.dtype)

@@ -61,13 +61,14 @@ class Scaling:
         """Whether columns are left as they come."""
         return self.scaling is None and self.missing == "refuse" and not self.centred
 
-    def apply(self, block: Block, numbers: Kept) -> Scaled:
-        """Standardise and fill a task's block; the new numbers include this task's samples."""
+    def apply(self, block: Block, numbers: Kept, weights: Array | None = None) -> Scaled:
+        """Standardise and fill a task's block; the new numbers include this task's samples, with
+        their ``weights``."""
         if self.idle:
             return Scaled(block, {}, None)
         if sparse.issparse(block):
-            return Scaled(block, self._of_sparse(block, numbers), None)
-        new = self._updated(block, numbers)
+            return Scaled(block, self._of_sparse(block, numbers, weights), None)
+        new = self._updated(block, numbers, weights)
         ready = self._transform(block, new)
         if not numbers or np.array_equal(new["scale"], numbers["scale"]):
             return Scaled(ready, new, None)
@@ -85,7 +86,7 @@ class Scaling:
             ready /= numbers["scale"].astype(ready.dtype)
         return ready
 
-    def _of_sparse(self, block: Block, numbers: Kept) -> Kept:
+    def _of_sparse(self, block: Block, numbers: Kept, weights: Array | None) -> Kept:
         """Neither centred nor scaled, which would make them dense; nor are later tasks then."""
         if self.missing == "mean":
             raise DataError("missing='mean' needs dense columns: these are sparse")
@@ -94,7 +95,7 @@ class Scaling:
         plain = {"centre": np.zeros(p), "scale": np.ones(p)}
         if numbers and any(not np.array_equal(numbers[key], plain[key]) for key in plain):
             raise DataError("sparse columns, but the stream began with dense ones and scaled them")
-        return {"seen": old.joined(Spread.of(block)).to_array(), **plain}
+        return {"seen": old.joined(Spread.of(block, weights=weights)).to_array(), **plain}
 
     def outward(self, weights: Array, numbers: Kept) -> tuple[Array, Array]:
         """The weights for columns as they come, and what centring adds to the intercept."""
@@ -116,12 +117,12 @@ class Scaling:
         """The columns' means that missing values are filled with; None where none may be."""
         return numbers["seen"][1] if self.missing == "mean" and numbers else None
 
-    def _updated(self, block: Array, numbers: Kept) -> Kept:
+    def _updated(self, block: Array, numbers: Kept, weights: Array | None) -> Kept:
         p = block.shape[1]
         old = Spread.from_array(numbers["seen"]) if numbers else Spread.nothing(p)
         centre = numbers["centre"] if numbers else np.zeros(p)
         scale = numbers["scale"] if numbers else np.ones(p)
-        now = Spread.of(block, gaps=self.missing == "mean")
+        now = Spread.of(block, self.missing == "mean", weights)
         seen = old.joined(now)
         if self.scaling is not None:
             # constant columns keep scale 1: centred they are zero, and harmless; so do those of few

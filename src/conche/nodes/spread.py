@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from ..common.arrays import Array, Block
+from ..common.arrays import Array, Block, scale_rows
 
 ENOUGH = 10  # samples that show how far a column varies
 CHUNK = 1 << 20  # bytes that are looked at together: so many stay near the processor
@@ -31,35 +32,59 @@ class Spread:
         return cls(zeros, zeros, zeros)
 
     @classmethod
-    def of(cls, block: Block, gaps: bool = False) -> Spread:
-        """Of one task's columns; with ``gaps``, NaN counts as missing."""
+    def of(cls, block: Block, gaps: bool = False, weights: Array | None = None) -> Spread:
+        """Of one task's columns; with ``gaps``, NaN counts as missing; ``weights`` are samples'."""
         n, p = block.shape
+        w = np.ones(n) if weights is None else weights
         if sparse.issparse(block):
-            columns = block.tocsc().astype(np.float64)
-            stored = np.diff(columns.indptr)
-            mean = np.asarray(columns.sum(axis=0)).ravel() / n
-            columns.data = (columns.data - np.repeat(mean, stored)) ** 2
-            deviations = np.asarray(columns.sum(axis=0)).ravel() + (n - stored) * mean**2
-            return cls(np.full(p, float(n)), mean, deviations)
+            return cls._of_sparse(block.tocsc().astype(np.float64), w)
         rows = max(CHUNK // (block.itemsize * max(p, 1)), 1)
         seen = cls.nothing(p)
         for first in range(0, n, rows):
-            seen = seen.joined(cls._of_few(block[first : first + rows], gaps))
+            some = slice(first, first + rows)
+            seen = seen.joined(
+                cls._of_few(block[some], gaps)
+                if weights is None
+                else cls._weighed(block[some], gaps, w[some])
+            )
         return seen
+
+    @classmethod
+    def of_scaled(cls, block: Block, root: Array | None) -> Spread:
+        """Of columns whose samples have been multiplied by the root of their weights."""
+        if root is None:
+            return cls.of(block)
+        there = root > 0
+        return cls.of(scale_rows(block[there], 1 / root[there]), weights=root[there] ** 2)
+
+    @classmethod
+    def _of_sparse(cls, columns: Any, w: Array) -> Spread:
+        each = w[columns.indices]
+        stored = np.add.reduceat(np.append(each, 0.0), columns.indptr[:-1])
+        stored = np.where(np.diff(columns.indptr) > 0, stored, 0.0)
+        whole = float(w.sum())
+        mean = np.asarray(columns.T @ w) / max(whole, 1e-300)
+        columns.data = each * (columns.data - np.repeat(mean, np.diff(columns.indptr))) ** 2
+        deviations = np.asarray(columns.sum(axis=0)).ravel() + (whole - stored) * mean**2
+        return cls(np.full(len(mean), whole), mean, deviations)
 
     @classmethod
     def _of_few(cls, block: Array, gaps: bool) -> Spread:
         n, p = block.shape
         if gaps:
-            present = ~np.isnan(block)
-            count = present.sum(axis=0).astype(float)
-            values = np.where(present, block, 0).astype(float)
-            mean = values.sum(axis=0) / np.maximum(count, 1)
-            return cls(count, mean, np.sum(np.where(present, values - mean, 0.0) ** 2, axis=0))
+            return cls._weighed(block, gaps, np.ones(n))
         mean = block.mean(axis=0, dtype=np.float64)
         centred = block - mean.astype(block.dtype)
         squares = np.einsum("ij,ij->j", centred, centred, dtype=np.float64)
         return cls(np.full(p, float(n)), mean, squares)
+
+    @classmethod
+    def _weighed(cls, block: Array, gaps: bool, w: Array) -> Spread:
+        present = ~np.isnan(block) if gaps else np.ones(block.shape, dtype=bool)
+        count = w @ present
+        values = np.where(present, block, 0).astype(float)
+        mean = (w @ values) / np.where(count > 0, count, 1.0)
+        return cls(count, mean, w @ np.where(present, values - mean, 0.0) ** 2)
 
     @classmethod
     def from_array(cls, rows: Array) -> Spread:
@@ -73,7 +98,7 @@ class Spread:
     def joined(self, other: Spread) -> Spread:
         """Of both samples together."""
         count = self.count + other.count
-        share = other.count / np.maximum(count, 1)
+        share = other.count / np.where(count > 0, count, 1.0)
         gap = np.where(other.count > 0, other.mean - self.mean, 0.0)
         between = gap**2 * self.count * share
         return Spread(count, self.mean + gap * share, self.deviations + other.deviations + between)
@@ -95,7 +120,7 @@ class Spread:
     @property
     def variance(self) -> Array:
         """The variance of every column."""
-        return np.asarray(self.deviations / np.maximum(self.count, 1))
+        return np.asarray(self.deviations / np.where(self.count > 0, self.count, 1.0))
 
     @property
     def scales(self) -> Array:

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..common.arrays import Array, column_dots
+from ..common.arrays import Array, column_dots, without_mean
 from ..nodes.scalars import (
     CutProjection,
     ElasticNetScalars,
@@ -78,7 +78,7 @@ def _(scalars: ElasticNetScalars, at: Asked) -> Array:
     """
     loss, y = at.objective.loss, at.objective.y
     most = 1 / (1 + scalars.excess)
-    g = at.g - at.g.mean(axis=0) if at.intercept else at.g
+    g = without_mean(at.g, loss.root) if at.intercept else at.g
     s = loss.dual_scale(g, y, most, scalars.squares)
     return np.asarray(loss.dual(s * g, y) - 0.5 * s**2 * scalars.squares)
 

@@ -12,6 +12,7 @@ from ..common.arrays import Array
 from ..common.outputs import Outputs
 from ..errors import DivergenceError
 from ..network import Coefficients, Lost, Network, Placed
+from ..nodes import Start
 from ..nodes.solvers import Context, Solver
 from .losses import Loss
 from .objective import Objective
@@ -55,6 +56,7 @@ class Outcome(NamedTuple):
     before: Array  # predictions before the task was learnt, and after: n_samples x n_outputs
     after: Array
     views: Array | None  # every node's own predictions, without a centre
+    tested: Array  # mean loss before the task was learnt, per output
     objective: Array  # with its penalty, after the last round
     certified: Array  # whether the rounds would have ended by themselves, per output
     lost: Lost | None  # what memory has cost
@@ -73,7 +75,7 @@ def learn(
     job : the task.
     steps : the kind of steps that the rounds take, and when they end before ``n_rounds``.
     """
-    opening = network.begin(job.X, placed, job.outputs)
+    opening = network.begin(job.X, placed, Start(job.outputs, job.loss.root))
     context = job.solver.agree(opening.report, job.context)
     network.factorise(context)
     v = opening.predictions
@@ -86,7 +88,7 @@ def learn(
         clock = time.perf_counter()
         now = steps.step(problem, now, network)
         _check_finite(now, context.task, i)
-        rounds.append(_measured(problem, steps, now, time.perf_counter() - clock))
+        rounds.append(_measured(problem, steps, now, time.perf_counter() - clock, context.weight))
         if steps.finished(now):
             break
     views = steps.views(problem, now, network)
@@ -99,7 +101,7 @@ def learn(
         left_out = _left_out(network, job, after)
     ended, placed = network.end(curvature)
     rounds[0] = replace(rounds[0], sent=rounds[0].sent + network.overhead)
-    hidden = _hidden(now, ended.reach, job.Y.dtype, job.X.shape[1], len(rounds)) / len(job.Y)
+    hidden = _hidden(now, ended.reach, job.Y.dtype, job.X.shape[1], len(rounds)) / context.weight
     rounds = [replace(one, bound=one.bound + hidden) for one in rounds]
     certified = steps.certified(now) | steps.finished(now)
     return Outcome(
@@ -107,9 +109,10 @@ def learn(
         context,
         ended,
         placed,
-        opening.predictions,
-        after,
-        views,
+        job.loss.plain(opening.predictions),
+        job.loss.plain(after),
+        None if views is None else np.array([job.loss.plain(view) for view in views]),
+        job.loss.value(opening.predictions.astype(float), job.Y.astype(float)) / context.weight,
         now.point.total,
         certified,
         lost,
@@ -125,10 +128,12 @@ def _left_out(network: Network, job: Job, after: Array) -> Array | None:
     bends = network.leverage(rows)
     if bends is None:
         return None
-    v, y = after[rows], job.Y[rows]
+    loss, v, y = job.loss.some(rows), after[rows], job.Y[rows]
     h = np.repeat(bends, v.shape[1] // len(bends), axis=0).T
-    g, c = job.loss.descent(v, y), job.loss.curvature(v, y)
-    return job.loss.value(v - h * g / np.maximum(1 - c * h, 1e-8), y)
+    if loss.root is not None:  # a sample of weight 3 is three, of which one is left out
+        h = h / np.maximum(loss.root[:, None] ** 2, 1.0)
+    g, c = loss.descent(v, y), loss.curvature(v, y)
+    return loss.value(v - h * g / np.maximum(1 - c * h, 1e-8), y)
 
 
 def _check_finite(now: Standing[Any], task: int, i: int) -> None:
@@ -151,16 +156,16 @@ def _hidden(now: Standing[Any], reach: Array, dtype: Any, p: int, n_rounds: int)
 
 
 def _measured(
-    problem: Problem, steps: Steps[Any, Any], now: Standing[Any], seconds: float
+    problem: Problem, steps: Steps[Any, Any], now: Standing[Any], seconds: float, weight: float
 ) -> Round:
     objective, point = problem.objective, now.point
     n, value = objective.n, point.value
     if len(point.v) > n:  # without the past's rows
         value = objective.loss.value(point.v[:n], objective.y)
     return Round(
-        squares=np.mean(np.square(point.g[:n], dtype=np.float64), axis=0),
-        loss=value / n,
-        bound=steps.bound(now) / n,
+        squares=np.sum(np.square(point.g[:n], dtype=np.float64), axis=0) / weight,
+        loss=value / weight,
+        bound=steps.bound(now) / weight,
         sent=now.sent,
         seconds=seconds,
         accuracy=now.accuracy,

@@ -30,9 +30,23 @@ class Loss(ABC):
     quadratic: ClassVar[bool]
     probabilistic: ClassVar[bool] = False
 
+    root: Array | None = None  # of the samples' weights, where they have any
+
     @abstractmethod
+    def each(self, v: Array, y: Array) -> Array:
+        """Of every sample and output."""
+
     def value(self, v: Array, y: Array) -> Array:
         """The sum over samples, one number per output."""
+        return np.asarray(np.sum(self.each(v, y), axis=0))
+
+    def some(self, rows: Array) -> Loss:
+        """The loss of some of the samples."""
+        return self
+
+    def plain(self, v: Array) -> Array:
+        """Predictions as they are without weights."""
+        return v
 
     @abstractmethod
     def descent(self, v: Array, y: Array) -> Array:
@@ -50,8 +64,12 @@ class Loss(ABC):
         """
 
     @abstractmethod
+    def dual_of_each(self, a: Array, y: Array) -> Array:
+        """Minus the convex conjugate at -a, per sample; minus infinity outside of it."""
+
     def dual(self, a: Array, y: Array) -> Array:
-        """Minus the convex conjugate at -a, summed over samples; minus infinity outside of it."""
+        """The same, summed over samples."""
+        return np.asarray(np.sum(self.dual_of_each(a, y), axis=0))
 
     @abstractmethod
     def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
@@ -64,8 +82,8 @@ class Squared(Loss):
     smoothness = 1.0
     quadratic = True
 
-    def value(self, v: Array, y: Array) -> Array:
-        return np.asarray(0.5 * np.sum((v - y) ** 2, axis=0))
+    def each(self, v: Array, y: Array) -> Array:
+        return np.asarray(0.5 * (v - y) ** 2)
 
     def descent(self, v: Array, y: Array) -> Array:
         return np.asarray(y - v)
@@ -76,8 +94,8 @@ class Squared(Loss):
     def past_curvature(self, v: Array) -> None:
         return None
 
-    def dual(self, a: Array, y: Array) -> Array:
-        return np.asarray(column_dots(a, y) - 0.5 * column_dots(a, a))
+    def dual_of_each(self, a: Array, y: Array) -> Array:
+        return np.asarray(a * y - 0.5 * a**2)
 
     def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
         """The best one: the dual is a parabola in s."""
@@ -91,8 +109,8 @@ class Logistic(Loss):
     quadratic = False
     probabilistic = True
 
-    def value(self, v: Array, y: Array) -> Array:
-        return np.asarray(np.sum(np.logaddexp(0, -y * v), axis=0))
+    def each(self, v: Array, y: Array) -> Array:
+        return np.logaddexp(0, -y * v)
 
     def descent(self, v: Array, y: Array) -> Array:
         return np.asarray(y * expit(-y * v))
@@ -113,17 +131,54 @@ class Logistic(Loss):
             smooth += share * self.curvature(v + SMOOTHING * e, v).mean(axis=1)
         return smooth
 
-    def dual(self, a: Array, y: Array) -> Array:
+    def dual_of_each(self, a: Array, y: Array) -> Array:
         """The entropy of y a, which lies between 0 and 1."""
         h = y * a
         with np.errstate(divide="ignore", invalid="ignore"):
             each = -h * np.log(h) - (1 - h) * np.log1p(-h)
-        each = np.where((h > 0) & (h < 1), each, np.where((h == 0) | (h == 1), 0.0, -np.inf))
-        return np.asarray(each.sum(axis=0))
+        return np.where((h > 0) & (h < 1), each, np.where((h == 0) | (h == 1), 0.0, -np.inf))
 
     def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
         """As far as allowed: at the optimum of the task that is the optimum of the dual."""
         return most
+
+
+class Weighed(Loss):
+    """sum_i w_i loss(v_i / r_i, y_i), r the roots of the weights w, for predictions v of rows that
+    have been multiplied by r: as smooth as the loss itself. Rows of weight zero count for nothing.
+    """
+
+    def __init__(self, loss: Loss, root: Array):
+        self.loss, self.root = loss, root
+        self.smoothness, self.quadratic = loss.smoothness, loss.quadratic  # type: ignore[misc]
+        self.probabilistic = loss.probabilistic  # type: ignore[misc]  # as the loss it stands for
+        self._r, self._w = root[:, None], root[:, None] ** 2
+        self._inverse = np.divide(1.0, self._r, out=np.zeros_like(self._r), where=self._r > 0)
+
+    def each(self, v: Array, y: Array) -> Array:
+        return np.asarray(self._w * self.loss.each(self._inverse * v, y))
+
+    def some(self, rows: Array) -> Loss:
+        assert self.root is not None
+        return Weighed(self.loss, self.root[rows])
+
+    def plain(self, v: Array) -> Array:
+        return np.asarray(self._inverse * v).astype(v.dtype)
+
+    def descent(self, v: Array, y: Array) -> Array:
+        return np.asarray(self._r * self.loss.descent(self._inverse * v, y)).astype(v.dtype)
+
+    def curvature(self, v: Array, y: Array) -> Array:
+        return self.loss.curvature(self._inverse * v, y)
+
+    def past_curvature(self, v: Array) -> Array | None:
+        return self.loss.past_curvature(self._inverse * v)
+
+    def dual_of_each(self, a: Array, y: Array) -> Array:
+        return np.asarray(self._w * self.loss.dual_of_each(self._inverse * a, y))
+
+    def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
+        return self.loss.dual_scale(g, self._r * y, most, squares)
 
 
 LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic()}

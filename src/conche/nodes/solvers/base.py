@@ -41,6 +41,7 @@ class Context:
     task: int  # tasks learnt before this one
     n_nodes: int
     n_samples: int
+    weight: float  # of all samples together: their number, unless they have weights
     smoothness: float  # tau of the loss
     quadratic: bool = True  # whether the loss is
     damping: float = 0.0
@@ -54,6 +55,7 @@ class Context:
     holds_intercept: bool = False  # whether this one has: its last
     node: int = 0  # its number
     apart: bool = False  # whether nodes are in processes of their own
+    root: Array | None = None  # of the samples' weights, which the block's rows have been given
 
 
 class Solution(NamedTuple):
@@ -141,8 +143,9 @@ class Solver(ABC, Generic[S]):
         """Nodes whose number of columns makes the expected error infinite: none, but for Exact."""
         return []
 
-    def report(self, block: Block, kept: Kept) -> Array:
-        """Numbers about the task's block that the coordinator adds up over the nodes."""
+    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
+        """Numbers about the task's block that the coordinator adds up over the nodes; ``root`` is
+        what its rows were multiplied with, the roots of their weights."""
         return np.zeros(0)
 
     def agree(self, report: Array, context: Context) -> Context:
@@ -180,9 +183,9 @@ class Wrapper(Solver[S]):
 
     base: Solver[Any]
 
-    def report(self, block: Block, kept: Kept) -> Array:
+    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
         """The base's."""
-        return self.base.report(block, kept)
+        return self.base.report(block, kept, root)
 
     def agree(self, report: Array, context: Context) -> Context:
         """The base's."""

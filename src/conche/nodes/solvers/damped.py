@@ -25,11 +25,11 @@ class DampedSolver(Solver[Factored]):
 
     damping: float | None = None
 
-    def report(self, block: Block, kept: Kept) -> Array:
+    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
         """The sum of the columns' variances, and their number."""
         if self.damping is not None:
             return np.zeros(2)
-        return np.array([Spread.of(block).scales.sum(), block.shape[1]])
+        return np.array([Spread.of_scaled(block, root).scales.sum(), block.shape[1]])
 
     def agree(self, report: Array, context: Context) -> Context:
         """mu: as given, or ten times the mean variance."""
@@ -45,4 +45,4 @@ class DampedSolver(Solver[Factored]):
     def ridge(self, context: Context) -> float:
         """mu n tau / K."""
         tau, K = context.smoothness, context.n_nodes
-        return context.strength * context.damping * context.n_samples * tau / K
+        return context.strength * context.damping * context.weight * tau / K

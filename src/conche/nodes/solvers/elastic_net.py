@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.linear_model import enet_path
 
-from ...common.arrays import Array, Block, as_dense
+from ...common.arrays import Array, Block, as_dense, without_mean
 from ..scalars import ElasticNetScalars
 from ..scaling import Kept
 from .base import Context, Proposing, Solution, Solver
@@ -56,18 +56,19 @@ class CoordinateDescent(Proposing):
     def __init__(self, block: Block, weights: Array, solver: ElasticNetSolver, context: Context):
         self.block = _small_indices(block) if sparse.issparse(block) else np.asfortranarray(block)
         self.weights = weights
-        strength = context.n_samples * solver.alpha
+        strength = context.weight * solver.alpha
         self.l1, self.l2 = strength * solver.l1_ratio, strength * (1 - solver.l1_ratio)
         self.curvature = context.sigma / context.smoothness
         self.sweeps, self.passes = solver.sweeps, solver.passes
         self.size = block.shape[1]
         self.centred, self.free = context.intercept, context.holds_intercept
+        self.root = context.root
         self.penalised = np.ones((self.size, 1), dtype=bool)
         self.penalised[-1] = not self.free
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
         u = self.weights + d
-        pull = self._pull(g - g.mean(axis=0) if self.centred else g, u)
+        pull = self._pull(without_mean(g, self.root) if self.centred else g, u)
         excess = np.maximum(np.abs(pull).max(axis=0, initial=0.0) / self.l1 - 1, 0.0)
         if self.centred:
             pull = self._pull(g, u)
@@ -97,7 +98,7 @@ class CoordinateDescent(Proposing):
                 u[chosen] = self._descend(chosen, target, u[chosen])
             if self.free:
                 u[-1] = 0.0
-                u[-1] = np.mean(target - self._times(u))
+                u[-1] = self._level(target - self._times(u))
             there = self._times(u)
             pull = self._pull(c * (target - there)[:, None], u[:, None])[:, 0]
             if np.max(np.abs(pull[u == 0]), initial=0.0) <= self.l1 * (1 + 1e-9):
@@ -107,6 +108,11 @@ class CoordinateDescent(Proposing):
     def _pull(self, g: Array, u: Array) -> Array:
         """What the loss and the L2 part want of every penalised weight."""
         return self.penalised * (np.asarray(self.block.T @ g) - self.l2 * u)
+
+    def _level(self, rest: Array) -> float:
+        """The best weight of the constant column, whose entries are roots of weights."""
+        root = np.ones(len(rest)) if self.root is None else self.root
+        return float(root @ rest / (root @ root))
 
     def _times(self, u: Array) -> Array:
         kept = np.flatnonzero(u)
@@ -118,8 +124,8 @@ class CoordinateDescent(Proposing):
         columns = self.block[:, chosen]
         if self.free:  # its best value follows the others: what is centred need not ask for it
             columns = as_dense(columns)
-            columns = np.asfortranarray(columns - columns.mean(axis=0))
-            target = target - target.mean()
+            columns = np.asfortranarray(without_mean(columns, self.root))
+            target = without_mean(target[:, None], self.root)[:, 0]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it may stop before it is exact is the idea
             _, weights, _ = enet_path(

@@ -40,10 +40,10 @@ class PooledMemory(Ridged["PooledBlock"]):
         """One node that has all columns."""
         return OneNode(self.discount)
 
-    def report(self, block: Block, kept: Kept) -> Array:
+    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
         """Also whether its coordinates may change: an open ridge, or a rotation yet to come."""
         may = bool(kept) and (may_change(kept) or "rotation" not in kept)
-        return np.append(super().report(block, kept), may)
+        return np.append(super().report(block, kept, root), may)
 
     def agree(self, report: Array, context: Context) -> Context:
         return replace(super().agree(report[:2], context), turning=bool(report[2]))

@@ -55,9 +55,9 @@ class PrincipalMemory(Ridged["PrincipalBlock"]):
         """All that changes the directions, or what they have cost."""
         return frozenset({"weigh", "merge", "told", "stack", "witness"})
 
-    def report(self, block: Block, kept: Kept) -> Array:
+    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
         """Also how many directions there are so far."""
-        return np.append(super().report(block, kept), len(kept.get("principal", ())))
+        return np.append(super().report(block, kept, root), len(kept.get("principal", ())))
 
     def agree(self, report: Array, context: Context) -> Context:
         rows = round(float(report[2]) / context.n_nodes)

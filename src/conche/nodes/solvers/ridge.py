@@ -67,9 +67,9 @@ class Ridged(Solver[S], ABC):
         """Double, whatever the data are: sums over a whole stream lose what single has."""
         return "float64"
 
-    def report(self, block: Block, kept: Kept) -> Array:
+    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
         """The columns' scales (until the ridge is settled) and their number."""
-        scales = self._spread(block, kept).scales.sum() if _is_open(kept) else 0.0
+        scales = self._spread(block, kept, root).scales.sum() if _is_open(kept) else 0.0
         return np.array([scales, block.shape[1]])
 
     def agree(self, report: Array, context: Context) -> Context:
@@ -96,7 +96,7 @@ class Ridged(Solver[S], ABC):
         """What to keep of the ridge: also the columns' scales, while too few samples were seen."""
         new = {"ridge": size**2}
         if _is_open(kept):
-            seen = self._spread(block, kept)
+            seen = self._spread(block, kept, context.root)
             if context.damping == 0 or (self.damping is None and not np.all(seen.settled)):
                 new["seen"] = seen.to_array()
         return new
@@ -121,7 +121,7 @@ class Ridged(Solver[S], ABC):
             share = max(DEFAULT_DAMPING, context.n_columns / WEIGHTS_TO_A_SAMPLE)
             if not context.quadratic:  # the logistic loss curves a quarter of what squares do, and
                 share /= 2  # classes that arrive later are learnt better with half than with that
-            seen = self._spread(block, kept)
+            seen = self._spread(block, kept, context.root)
             if sparse.issparse(block):
                 ridge = np.full(block.shape[1], share * context.damping)
             else:
@@ -133,9 +133,9 @@ class Ridged(Solver[S], ABC):
         return np.maximum(ridge, np.finfo(float).tiny)
 
     @staticmethod
-    def _spread(block: Block, kept: Kept) -> Spread:
+    def _spread(block: Block, kept: Kept, root: Array | None) -> Spread:
         """Of this task's columns and those of the tasks before, as long as the scale is open."""
-        now = Spread.of(block)
+        now = Spread.of_scaled(block, root)
         return Spread.from_array(kept["seen"]).joined(now) if "seen" in kept else now
 
 
