@@ -60,6 +60,7 @@ class Run:
     columns: tuple[str, ...]
     tasks: tuple[str, ...] = ()
     marks: tuple[Mark, ...] = ()  # of the tasks, to know them again
+    weight: str | None = None  # the column of the samples' weights
     graph: str | None = None  # which graph the nodes talk on; None with a centre
     path: Mapping[str, Array] | None = None
 
@@ -316,6 +317,8 @@ def _plain_parameters(model: LinearModel) -> dict[str, Any]:
     if plain["partition"] is not None:  # sizes here; lists of columns in an array
         lists = any(np.ndim(block) for block in plain["partition"])
         plain["partition"] = "columns" if lists else list(plain["partition"])
+    if isinstance(plain.get("class_weight"), dict):  # pairs: JSON's keys are texts
+        plain["class_weight"] = [list(pair) for pair in plain["class_weight"].items()]
     return dict(json.loads(json.dumps(plain, default=_number)))
 
 
@@ -326,6 +329,8 @@ def _parameters(described: dict[str, Any], arrays: dict[str, Array]) -> dict[str
     if isinstance(solver, dict):
         kind = SOLVERS[solver["name"]]
         plain = plain | {"solver": kind(**{k: v for k, v in solver.items() if k != "name"})}
+    if isinstance(plain.get("class_weight"), list):
+        plain = plain | {"class_weight": dict(plain["class_weight"])}
     if plain["partition"] == "columns":
         ends = np.cumsum(described["sizes"])[:-1]
         blocks = [block.tolist() for block in np.split(arrays["columns"], ends)]

@@ -75,7 +75,7 @@ def begin(
 
 
 def _new_run(model: LinearModel, stream: FileStream) -> Run:
-    return Run(stream.target, tuple(stream.columns), graph=_graph(model))
+    return Run(stream.target, tuple(stream.columns), weight=stream.weight, graph=_graph(model))
 
 
 def resumed(
@@ -97,6 +97,10 @@ def resumed(
     if run.target != stream.target:
         raise ParameterError(
             f"{file}: was begun with the target {run.target!r}, not {stream.target!r}"
+        )
+    if run.weight != stream.weight:
+        raise ParameterError(
+            f"{file}: was begun with the weight {run.weight!r}, not {stream.weight!r}"
         )
     known = old.state_.classes
     if classes is not None and known is not None and not set(known.tolist()) <= set(classes):
@@ -126,7 +130,7 @@ def _check_marks(file: Path, run: Run, stream: FileStream, partition: Partition)
     for i, mark in enumerate(run.marks):
         task = stream.task(i)
         features = sum(block_mark(k, partition.block(task.X, k)) for k in range(len(partition)))
-        changed = mark.changed(Mark(len(task.y), target_mark(task.y), features))
+        changed = mark.changed(Mark(len(task.y), target_mark(task.y, task.sample_weight), features))
         if changed is not None:
             raise StreamError(
                 f"{file}: task {task.name!r} is not the one that was learnt: {changed} now"
@@ -160,7 +164,7 @@ def train(
     for i in range(len(run.tasks), len(stream)):
         task = stream.task(i)
         learn_task(model, task, classes)
-        mark = Mark(len(task.y), target_mark(task.y), model.state_.mark)
+        mark = Mark(len(task.y), target_mark(task.y, task.sample_weight), model.state_.mark)
         names, marks = (*run.tasks, str(task.name)), (*run.marks, mark)
         run = replace(run, tasks=names, marks=marks, path=_path(model, run))
         if checkpoint is not None:
@@ -171,9 +175,9 @@ def train(
 
 def learn_task(model: LinearModel, task: Task, classes: Any) -> None:
     """One task of a stream; what is wrong with it is said with its name."""
-    options = {}
+    options = {"sample_weight": task.sample_weight}
     if is_classifier(model) and not hasattr(model, "state_"):
-        options = {"classes": classes}
+        options["classes"] = classes
     try:
         model.partial_fit(task.X, target_of(task, model), **options)
     except StreamError:

@@ -73,6 +73,7 @@ class FileStream:
     features, drop : take only these columns; take all but these. Names or patterns (``*``, ``?``).
     missing : "keep" lets NaN through to a model that fills it; "refuse" names file and column.
     columns : where given, those of a model that learnt an earlier part of the stream.
+    weight : the column (of an npz file: the array) that says what each sample counts for.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -91,9 +92,10 @@ class FileStream:
         drop: Sequence[str] = (),
         missing: str = "refuse",
         columns: Sequence[str] | None = None,
+        weight: str | None = None,
     ):
         self.stream, self.target, self.task_column = stream, target, task_column
-        self.missing = missing
+        self.missing, self.weight = missing, weight
         self.files = stream_files(stream)
         self._latest: tuple[Path, Table] | None = None
         first = self._open(self.files[0])
@@ -104,7 +106,7 @@ class FileStream:
         if columns is None:
             columns = self._choose(first, features, drop)
         self.columns = list(columns)
-        self._known = {*first.features, *self.columns, target}
+        self._known = {*first.features, *self.columns, target, *([weight] if weight else [])}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -118,7 +120,16 @@ class FileStream:
         table = self._open(self.files[i if rows is None else 0])
         self._match(table)
         y = table.values(self.target, rows)
-        return Task(FileColumns(table, self.columns, rows, self.missing), y, name=self.names[i])
+        X = FileColumns(table, self.columns, rows, self.missing)
+        return Task(X, y, name=self.names[i], sample_weight=self._weights(table, rows))
+
+    def _weights(self, table: Table, rows: Array | None) -> Array | None:
+        if self.weight is None:
+            return None
+        weights = table.values(self.weight, rows)
+        if weights.dtype.kind not in "biuf":
+            raise StreamError(f"{table.path}: {table.noun} {self.weight!r} is text, not weights")
+        return weights.astype(float)
 
     def _open(self, file: Path) -> Table:
         """Open a file, unless it is the one that was opened last."""
@@ -127,6 +138,8 @@ class FileStream:
             table = open_table(file)
             if self.target not in table.names:
                 raise StreamError(f"{file}: no {table.noun} {self.target!r} for the target")
+            if self.weight is not None and self.weight not in table.names:
+                raise StreamError(f"{file}: no {table.noun} {self.weight!r} for the weight")
             self._latest = file, table
         return self._latest[1]
 
@@ -151,7 +164,9 @@ class FileStream:
         self, table: Table, features: Sequence[str] | None, drop: Sequence[str]
     ) -> list[str]:
         free = {name: j for j, name in enumerate(table.features)}
-        for name in (self.target, self.task_column or self.target):
+        if self.weight == self.target:
+            raise StreamError(f"{table.path}: {self.weight!r} is the target and the weight")
+        for name in (self.target, self.task_column or self.target, self.weight or self.target):
             free.pop(name, None)
         chosen = dict.fromkeys(free if features is None else ())
         for pattern in features or ():

@@ -28,11 +28,13 @@ class Mark:
         return None if now.features == self.features else "other features"
 
 
-def target_mark(y: Array) -> int:
-    """Of a target: numbers, or labels in text."""
+def target_mark(y: Array, weights: Array | None = None) -> int:
+    """Of a target, numbers or labels in text, and of its samples' weights."""
     if y.dtype.kind in "biuf":
-        return zlib.crc32(np.ascontiguousarray(y, dtype=np.float64).data)
-    return zlib.crc32("\0".join(map(str, y.tolist())).encode())
+        mark = zlib.crc32(np.ascontiguousarray(y, dtype=np.float64).data)
+    else:
+        mark = zlib.crc32("\0".join(map(str, y.tolist())).encode())
+    return mark if weights is None else zlib.crc32(np.ascontiguousarray(weights).data, mark)
 
 
 def block_mark(node: int, block: Block) -> int:

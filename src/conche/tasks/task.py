@@ -23,6 +23,7 @@ class Task:
         synthetic streams only.
     name : what messages call the task.
     correlation : the Toeplitz correlation of the features, for synthetic streams.
+    sample_weight : what each sample counts for; None: one.
 
     >>> import numpy as np
     >>> task = Task(np.ones((3, 2)), [1.0, 2.0, 3.0], name="january")
@@ -36,6 +37,7 @@ class Task:
     noise_var: float | None = None
     name: str | None = None
     correlation: float = 0.0
+    sample_weight: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "y", np.asarray(self.y))

@@ -27,6 +27,7 @@ class Train:
     nodes: int | None = option("Number of nodes; columns split evenly.")
     groups: Path | None = option("JSON or TOML: nodes, and the columns each of them holds.")
     task_column: str | None = option(TASK_COLUMN)
+    weight: str | None = option("Column that says what each sample counts for.")
     features: str | None = option("Only these columns (names or patterns, comma-separated).")
     drop: str | None = option("All columns but these.")
     solver: str = option(
@@ -47,6 +48,7 @@ class Train:
     tol: float | None = option("End a task's rounds at this relative distance; 1e-6 (memory).")
     classify: bool = flag("--classify", "The target is a label (text always is).")
     classes: str | None = option("Labels that are known to come; others may, too.")
+    class_weight: str | None = option("balanced: rare labels count for more.")
     loss: str | None = option("With labels: squared (unless given) or logistic.")
     scaling: str = option("Standardise columns by the first task(s), running, or none.", "first")
     missing: str = option("Missing values: refuse, or fill with the column's mean.", "refuse")
@@ -82,10 +84,16 @@ def train(options: Train) -> None:
         _listed(options.features),
         _listed(options.drop) or [],
         "refuse" if options.missing == "refuse" else "keep",
+        weight=options.weight,
     )
     y = stream.task(0).y
     labels = options.classify or y.dtype.kind == "U"
-    for name, given in (("--loss", options.loss), ("--classes", options.classes)):
+    for_labels = {
+        "--loss": options.loss,
+        "--classes": options.classes,
+        "--class-weight": options.class_weight,
+    }
+    for name, given in for_labels.items():
         if given is not None and not labels:
             raise ParameterError(f"{name} is for labels: the target has numbers (--classify?)")
     classes = None if options.classes is None else _labels(options.classes, y)
@@ -121,6 +129,7 @@ def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
         "scaling": None if options.scaling == "none" else options.scaling,
         "missing": options.missing,
         "loss": options.loss,
+        "class_weight": options.class_weight,
         "seed": options.seed,
     }
 
