@@ -35,7 +35,23 @@ ESTIMATORS = [
 
 
 Test = TypeVar("Test", bound=Callable[..., None])
-every_check: Callable[[Test], Test] = parametrize_with_checks(ESTIMATORS)
+
+
+def not_promised(estimator: Any) -> dict[str, str]:
+    """Checks that ask for what we do not say."""
+    if isinstance(getattr(estimator, "solver", None), conche.Memory) and estimator.solver.rank:
+        return {
+            "check_sample_weight_equivalence_on_dense_data": "more rows are merged otherwise",
+            "check_sample_weight_equivalence_on_sparse_data": "more rows are merged otherwise",
+        }
+    if type(estimator) is conche.CoCoAClassifier:  # Algorithm 1 has no intercept to move
+        return {"check_class_weight_classifiers": "without an intercept labels cannot move"}
+    return {}
+
+
+every_check: Callable[[Test], Test] = parametrize_with_checks(
+    ESTIMATORS, expected_failed_checks=not_promised
+)
 
 
 @every_check

@@ -48,7 +48,9 @@ REGRESSORS: list[Callable[[int], Any]] = [
     lambda K: conche.ConcheRegressor(K, scaling="running", solver=Memory(damping=1.0)),
     lambda K: conche.ConcheRegressor(K, solver=Memory(rank=4, damping=1.0), tol=1e-12),
     lambda K: conche.ConcheRegressor(K, solver=Memory(damping="auto")),
-    lambda K: conche.ConcheRegressor(K, solver=Memory(rank=0), network=conche.Graph("ring")),
+    lambda K: conche.CoCoARegressor(
+        K + 1, solver=Memory(rank=0), n_rounds=20, network=conche.Graph("complete")
+    ),
 ]
 CLASSIFIERS: list[Callable[[int], Any]] = [
     lambda K: conche.CoCoAClassifier(K, loss="logistic", n_rounds=20),
@@ -63,8 +65,6 @@ CLASSIFIERS: list[Callable[[int], Any]] = [
 @pytest.mark.parametrize("make", REGRESSORS + CLASSIFIERS)
 def test_weights_are_as_many_samples(make: Callable[[int], Any], form: Any, K: int) -> None:
     weighed, plain = make(K), make(K)
-    if K == 1 and isinstance(weighed.network, conche.Graph):
-        pytest.skip("a graph of one node")
     if form is not np.asarray and weighed.scaling == "running":
         pytest.skip("sparse columns are not scaled")
     for X, y, weights in stream(make in CLASSIFIERS):

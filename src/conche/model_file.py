@@ -220,16 +220,9 @@ def _restored(
     nodes = _nodes(shapes, arrays, setup.partition.intercept)
     nowhere = np.zeros(outputs)  # how far weights reach matters while a task is learnt
     shares = [share(setup.scaling, node, nowhere) for node in nodes[: len(setup.partition)]]
-    classes = described["classes"]
-    if (classes is not None) != is_classifier(model):
+    labels = _labels(described, judge.n_outputs)
+    if (labels is not None) != is_classifier(model):
         raise ValueError("classes do not fit the model")
-    labels = None
-    if classes is not None:
-        labels = _labels(
-            classes, described["classes_dtype"], described["seen"], described["counts"]
-        )
-        if labels.n_outputs != judge.n_outputs:
-            raise ValueError("outputs do not fit the classes")
     return model, StreamState(
         settings=settings,
         setup=setup,
@@ -264,18 +257,23 @@ def _nodes(
     return nodes
 
 
-def _labels(labels: list[Any], dtype: str, seen: list[Any], counts: list[Any]) -> Labels:
+def _labels(described: dict[str, Any], n_outputs: int) -> Labels | None:
     """The labels in their own type, if that is one of labels."""
-    kind = np.dtype(dtype)
+    labels, seen = described["classes"], described["seen"]
+    if labels is None:
+        return None
+    kind, counts = np.dtype(described["classes_dtype"]), np.array(described["counts"], dtype=float)
     most = max((len(label) for label in labels if isinstance(label, str)), default=0)
     if kind.kind not in "biufUO" or len(labels) < 1 or kind.itemsize > 1024 + 4 * most:
         raise ValueError("its classes are no labels")
     if len(seen) != len(labels) or not any(seen) or not all(isinstance(s, bool) for s in seen):
         raise ValueError("which classes have appeared does not fit them")
-    weighed = np.array(counts, dtype=float)
-    if weighed.shape != (len(labels),) or not np.all(weighed >= 0):
+    if counts.shape != (len(labels),) or not np.all(counts >= 0):
         raise ValueError("how often classes came does not fit them")
-    return Labels(np.array(labels, kind), np.array(seen), weighed)
+    known = Labels(np.array(labels, kind), np.array(seen), counts)
+    if known.n_outputs != n_outputs:
+        raise ValueError("outputs do not fit the classes")
+    return known
 
 
 def _account(arrays: dict[str, Array]) -> Account | None:

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -50,14 +51,15 @@ def main() -> None:
     """Many of them, while streams are learnt on many nodes: afterwards all that the model has come
     to is what an undisturbed twin has come to after as many tasks, and it goes on as the twin does.
 
-    python -m tests.helpers.interrupts 2000 500
+    python -m tests.helpers.interrupts 2000 500 damped
     """
-    interrupts, nodes = map(int, sys.argv[1:])
+    interrupts, nodes = map(int, sys.argv[1:3])
+    solver: Any = sys.argv[3] if len(sys.argv) > 3 else conche.Memory(rank=8)
     tasks = conche.gaussian_tasks(10, 20, 2 * nodes, n_shared=nodes, noise_var=0.1)
     rng, whole, count = np.random.default_rng(0), np.inf, 0
     while count < interrupts:  # another stream: first tasks, too, are interrupted
         model, twin = (
-            conche.ConcheRegressor(n_nodes=nodes, n_rounds=1, solver=conche.Memory(rank=8))
+            conche.CoCoARegressor(n_nodes=nodes, solver=solver, fit_intercept=True, scaling="first")
             for _ in range(2)
         )
         for seen, task in enumerate(tasks):

@@ -9,6 +9,8 @@ import numpy as np
 from ..common.arrays import Array
 from ..common.outputs import Outputs
 
+TIED = 1e-6  # relative: of scores
+
 
 @dataclass(frozen=True)
 class Judge:
@@ -66,8 +68,10 @@ class Judge:
 
     @property
     def winner(self) -> int:
-        """The place of the best strength; ties go to the first, the default."""
-        return int(np.argmin(self.scores))
+        """The place of the best strength; ties go to the first, the default. Scores that differ by
+        less than anybody would notice are tied: rounding must not choose."""
+        scores = np.array(self.scores)
+        return int(np.flatnonzero(scores <= scores.min() * (1 + TIED))[0])
 
     @property
     def strength(self) -> float:

@@ -196,32 +196,19 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     lesson : the task.
     """
     clock = time.perf_counter()
-    solver, partition = state.setup.solver, state.setup.partition
     began = None
     if lesson.labels is not None and state.labels is not None:
         began = lesson.labels.since(state.labels)
     judge, outputs = state.judge.going_on(began)
-    state = replace(state, labels=lesson.labels)
-    steps = choose_steps(lesson.steps, solver, network, lesson.tol)
-    context = Context(
-        task=len(state.tasks),
-        n_nodes=len(partition),
-        n_samples=lesson.X.shape[0],
-        weight=lesson.X.shape[0] if lesson.weights is None else float(np.sum(lesson.weights)),
-        smoothness=lesson.loss.smoothness,
-        quadratic=lesson.loss.quadratic,
-        damping=state.agreed,
-        sigma=steps.sigma(len(partition)),
-        intercept=partition.intercept,
-        apart=network.apart,
-        each=judge.strengths,
-    )
+    state = replace(state, labels=lesson.labels, began=began)
+    steps = choose_steps(lesson.steps, state.setup.solver, network, lesson.tol)
+    context = _context(state, network, lesson, judge, steps.sigma(len(state.setup.partition)))
     Y = np.asarray(lesson.Y, dtype=state.schema.dtype)
     job = Job(
         lesson.X,
         judge.side_by_side(Y),
         lesson.loss if lesson.weights is None else Weighed(lesson.loss, np.sqrt(lesson.weights)),
-        solver,
+        state.setup.solver,
         context,
         outputs,
         None if lesson.labels is None else judge.of_all(lesson.labels.shown()),
@@ -234,21 +221,12 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     )
     counted = judge.outputs.start + np.array(shown.places)
     number = len(state.tasks) + 1
-    if solver.remembers and lesson.tol and not np.all(done.certified[counted]):
+    if state.setup.solver.remembers and lesson.tol and not np.all(done.certified[counted]):
         _warn_of_rounds(number, lesson.n_rounds, lesson.tol)
     account = _accounted(state, lesson.loss, done, outputs)
     gap = None if account is None else account.gap(counted)
     rounds = [_shown(r, number, i, counted) for i, r in enumerate(done.rounds, start=1)]
-    record = TaskRecord(
-        task=number,
-        before=before,
-        after=after,
-        samples=len(Y),
-        bytes=sum(r.sent for r in done.rounds),
-        seconds=time.perf_counter() - clock,
-        gap=np.inf if gap is None else gap.relative(gap.estimate),
-        gap_bound=np.inf if gap is None else gap.relative(gap.bound),
-    )
+    record = _record(done, number, (before, after), time.perf_counter() - clock, gap)
     _warn_of_gap(record, gap, state)
     return replace(
         state,
@@ -260,8 +238,46 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         history=(*state.history, *rounds),
         tasks=(*state.tasks, record),
         mark=done.mark,
-        began=began,
         views=None if done.views is None else shown.of(done.views[..., judge.outputs]),
+    )
+
+
+def _context(
+    state: StreamState, network: Network, lesson: Lesson, judge: Judge, sigma: float
+) -> Context:
+    """What all nodes are told of a task before they agree on more."""
+    n, partition = lesson.X.shape[0], state.setup.partition
+    return Context(
+        task=len(state.tasks),
+        n_nodes=len(partition),
+        n_samples=n,
+        weight=n if lesson.weights is None else float(np.sum(lesson.weights)),
+        smoothness=lesson.loss.smoothness,
+        quadratic=lesson.loss.quadratic,
+        damping=state.agreed,
+        sigma=sigma,
+        intercept=partition.intercept,
+        apart=network.apart,
+        each=judge.strengths,
+    )
+
+
+def _record(
+    done: Outcome,
+    number: int,
+    errors: tuple[float, float],
+    seconds: float,
+    gap: OfflineGap | None,
+) -> TaskRecord:
+    return TaskRecord(
+        task=number,
+        before=errors[0],
+        after=errors[1],
+        samples=len(done.after),
+        bytes=sum(r.sent for r in done.rounds),
+        seconds=seconds,
+        gap=np.inf if gap is None else gap.relative(gap.estimate),
+        gap_bound=np.inf if gap is None else gap.relative(gap.bound),
     )
 
 

@@ -7,7 +7,6 @@ A task's objective is the *sum* over its samples; the means that users see are t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
@@ -26,9 +25,9 @@ class Loss(ABC):
     expit(v) is the probability of a label.
     """
 
-    smoothness: ClassVar[float]
-    quadratic: ClassVar[bool]
-    probabilistic: ClassVar[bool] = False
+    smoothness: float
+    quadratic: bool
+    probabilistic: bool = False
 
     root: Array | None = None  # of the samples' weights, where they have any
 
@@ -150,8 +149,8 @@ class Weighed(Loss):
 
     def __init__(self, loss: Loss, root: Array):
         self.loss, self.root = loss, root
-        self.smoothness, self.quadratic = loss.smoothness, loss.quadratic  # type: ignore[misc]
-        self.probabilistic = loss.probabilistic  # type: ignore[misc]  # as the loss it stands for
+        self.smoothness, self.quadratic = loss.smoothness, loss.quadratic
+        self.probabilistic = loss.probabilistic
         self._r, self._w = root[:, None], root[:, None] ** 2
         self._inverse = np.divide(1.0, self._r, out=np.zeros_like(self._r), where=self._r > 0)
 
