@@ -200,3 +200,19 @@ def test_logistic_streams_learn(damping: Any) -> None:
         scores.append(model.score(X, np.argmax(X @ w, axis=1)))
     assert min(scores) > 0.85
     assert abs(scores[0] - scores[1]) < 0.01
+
+
+@pytest.mark.parametrize("K", [1, 2])
+def test_more_rounds_than_one_do_no_harm(K: int) -> None:
+    """Columns a thousand standard deviations from zero, and nothing to take that up."""
+    rng = np.random.default_rng(0)
+    model = conche.CoCoARegressor(K, solver=Memory(damping=3.0), steps="cg", n_rounds=30)
+    rows, targets = [np.sqrt(3.0) * np.eye(2)], [np.zeros(2)]
+    for _ in range(4):
+        X = rng.standard_normal((5, 2)) + 1000 * np.array([0.7, 0.9])
+        y = rng.standard_normal(5)
+        model.partial_fit(X, y)
+        rows, targets = [*rows, X], [*targets, y]
+    best = np.linalg.lstsq(np.vstack(rows), np.concatenate(targets), rcond=None)[0]
+    np.testing.assert_allclose(model.coef_, best, rtol=1e-10)
+    assert len(model.history_) <= 12

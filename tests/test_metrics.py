@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -171,3 +172,19 @@ def test_offline_refuses_what_does_not_fit() -> None:
         conche.offline_solution([Task(np.full((3, 2), np.nan), np.ones(3), name="May")])
     with pytest.raises(ValueError, match="different numbers of outputs"):
         conche.offline_solution([tasks[0], Task(np.ones((3, 2)), np.ones((3, 2)))])
+
+
+def test_transfer_frames_and_pictures(tmp_path: Path) -> None:
+    tasks = conche.gaussian_tasks(4, 60, 10, n_shared=10, noise_var=0.1)
+    R = conche.error_matrix(conche.ConcheRegressor(2), tasks, tasks)
+    untrained = [float(np.mean(t.y**2)) for t in tasks]
+    before = np.mean([untrained[j] - R[j - 1, j] for j in range(1, 4)])
+    assert R.forward_transfer == pytest.approx(before) and R.forward_transfer > 0
+    assert R.backward_transfer == -R.forgetting
+    frame = R.to_frame()
+    assert frame.shape == (4, 4) and np.array_equal(frame.to_numpy(), R.values)
+    assert frame.index.name == "after" and list(frame.columns) == ["1", "2", "3", "4"]
+    R.plot().figure.savefig(tmp_path / "R.png")
+    assert (tmp_path / "R.png").stat().st_size > 5000
+    with pytest.raises(conche.ParameterError, match="untrained"):
+        _ = conche.ErrorMatrix(R.values).forward_transfer

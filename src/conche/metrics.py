@@ -61,7 +61,9 @@ class ErrorMatrix:
     """R[i, j]: the test error on task j after training task i; ``numpy.asarray`` gives R."""
 
     values: Array
-    model: Any  # the trained copy
+    model: Any = None  # the trained copy
+    names: tuple[str, ...] = ()  # of the tasks
+    untrained: Array | None = None  # errors of a model that has learnt nothing
 
     @property
     def average(self) -> float:
@@ -87,6 +89,49 @@ class ErrorMatrix:
     def seen(self) -> Array:
         """The mean error over the tasks seen so far, after each task."""
         return np.array([row[: i + 1].mean() for i, row in enumerate(self.values)])
+
+    @property
+    def backward_transfer(self) -> float:
+        """How much *better* old tasks are at the end than when they had just been learnt; minus
+        `forgetting`."""
+        return -self.forgetting
+
+    @property
+    def forward_transfer(self) -> float:
+        """How much better tasks are before they are learnt than with nothing learnt at all: the
+        mean over j > 0 of (error untrained)[j] - R[j-1, j]."""
+        if self.untrained is None:
+            raise ParameterError("forward transfer needs the errors of an untrained model")
+        before = [self.untrained[j] - self[j - 1, j] for j in range(1, len(self))]
+        return float(np.mean(before)) if before else 0.0
+
+    def to_frame(self) -> Any:
+        """R as a pandas DataFrame: a row after each task, a column for each test task."""
+        import pandas as pd
+
+        names = self._labels()
+        rows = pd.Index(names[: len(self)], name="after")
+        return pd.DataFrame(self.values, index=rows, columns=pd.Index(names, name="task"))
+
+    def plot(self, ax: Any = None) -> Any:
+        """The errors as a picture: a row after each task, a column for each test task; and their
+        mean over the tasks seen so far. Answers matplotlib's axes."""
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(0.6 * len(self) + 3, 0.5 * len(self) + 1.8))
+        names, T = self._labels(), len(self)
+        picture = ax.imshow(self.values, cmap="viridis_r", aspect="auto")
+        ax.figure.colorbar(picture, ax=ax, label="test error")
+        ax.set_xticks(range(len(names)), names, rotation=0 if max(map(len, names)) < 4 else 60)
+        ax.set_yticks(range(T), [f"{n}  ({m:.3g})" for n, m in zip(names, self.seen, strict=True)])
+        ax.set(xlabel="test task", ylabel="after task  (mean of those seen)")
+        ax.set_title(f"average {self.average:.3g}, forgetting {self.forgetting:.3g}", fontsize=10)
+        return ax
+
+    def _labels(self) -> list[str]:
+        columns = self.values.shape[1]
+        return list(self.names) or [str(j + 1) for j in range(columns)]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
@@ -119,7 +164,16 @@ def error_matrix(
     for task in train:
         model.partial_fit(task.X, task.y, **labels)
         rows.append([(error or task_error)(model, other) for other in test])
-    return ErrorMatrix(np.array(rows), model)
+    names = tuple(str(task.name or j) for j, task in enumerate(test, start=1))
+    nothing = None if error is not None else np.array([_untrained(model, task) for task in test])
+    return ErrorMatrix(np.array(rows), model, names, nothing)
+
+
+def _untrained(model: Any, task: Task) -> float:
+    """The error of a model that predicts zero, or one of all classes by chance."""
+    if is_classifier(model):
+        return 1 - 1 / len(model.classes_)
+    return mean_squared(np.zeros(np.shape(task.y)), task.y)
 
 
 def task_error(model: Any, task: Task) -> float:

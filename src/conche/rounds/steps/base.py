@@ -15,7 +15,7 @@ import numpy as np
 
 from ...common.arrays import Array, column_dots
 from ...network import CentralNetwork, Network
-from ...nodes.scalars import Scalars
+from ...nodes.scalars import PenaltyScalars, Scalars
 from ..certificate import Asked, lower_bound, optimality_gap
 from ..objective import Objective
 
@@ -185,8 +185,8 @@ class CentralSteps(Steps[CentralNetwork, L]):
 def measure(
     point: Point, Az: Array, scalars: Scalars, done: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """z.Pz, d.Pz, r.z, and which outputs are done: their r.z is within rounding of zero, and a
-    further round would divide noise by noise."""
+    """z.Pz, d.Pz, r.z, and which outputs are done: their r.z, or all that is left to gain, is within
+    rounding of zero, and a further round would divide noise by noise."""
     zeros = np.zeros(Az.shape[1])
     zPz, _, dPz = (zeros + product for product in scalars.products())
     rz = column_dots(point.g, Az) - dPz
@@ -194,4 +194,7 @@ def measure(
     size = np.sqrt(column_dots(point.g, point.g) * column_dots(Az, Az))
     size = size + np.sqrt(np.maximum(dPd * zPz, 0.0))
     rounding = 16 * np.sqrt(len(Az)) * float(np.finfo(Az.dtype).eps)
-    return zPz, dPz, rz, (rz <= rounding * size) | done
+    done = done | (rz <= rounding * size)
+    if isinstance(scalars, PenaltyScalars):
+        done = done | (scalars.slack <= 8 * float(np.finfo(float).eps) * np.abs(point.total))
+    return zPz, dPz, rz, done
