@@ -185,8 +185,8 @@ class CentralSteps(Steps[CentralNetwork, L]):
 def measure(
     point: Point, Az: Array, scalars: Scalars, done: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """z.Pz, d.Pz, r.z, and which outputs are done: their r.z, or all that is left to gain, is within
-    rounding of zero, and a further round would divide noise by noise."""
+    """z.Pz, d.Pz, r.z, and which outputs are done: their r.z, or all that is left to gain, is
+    within rounding of zero, and a further round would divide noise by noise."""
     zeros = np.zeros(Az.shape[1])
     zPz, _, dPz = (zeros + product for product in scalars.products())
     rz = column_dots(point.g, Az) - dPz
