@@ -41,7 +41,6 @@ def not_promised(estimator: Any) -> dict[str, str]:
     """Checks that ask for what we do not say."""
     if isinstance(getattr(estimator, "solver", None), conche.Memory) and estimator.solver.rank:
         return {
-            "check_sample_weight_equivalence_on_dense_data": "more rows are merged otherwise",
             "check_sample_weight_equivalence_on_sparse_data": "more rows are merged otherwise",
         }
     if type(estimator) is conche.CoCoAClassifier:  # Algorithm 1 has no intercept to move
