@@ -97,7 +97,8 @@ def test_balanced_classes_weigh_the_same_in_the_stream_so_far() -> None:
     by_hand = conche.ConcheClassifier(2).fit(X, y, sample_weight=(100 / 3) / np.bincount(y)[y])
     np.testing.assert_allclose(balanced.coef_, by_hand.coef_, rtol=1e-9)
     given = conche.ConcheClassifier(2, class_weight={0: 1.0, 2: 5.0}).fit(X, y)
-    assert np.mean(given.predict(X) == 2) > np.mean(by_hand.predict(X) == 2) - 1
+    fives = conche.ConcheClassifier(2).fit(X, y, sample_weight=np.array([1.0, 1.0, 5.0])[y])
+    np.testing.assert_allclose(given.coef_, fives.coef_, rtol=1e-9)
     more = rng.integers(0, 2, 40)
     balanced.partial_fit(X[:40], more)
     counts = np.bincount(np.concatenate([y, more]))
@@ -135,6 +136,8 @@ def test_bad_weights_change_nothing(weights: Any, message: str) -> None:
     assert model.state_ is before
     with pytest.raises(conche.ConcheError, match="class_weight"):
         conche.ConcheClassifier(class_weight="fair").fit(X, [0, 1, 0, 1, 1])
+    with pytest.raises(conche.ConcheError, match="is a text, but those of the stream are numbers"):
+        conche.ConcheClassifier(class_weight={"1": 2.0}).fit(X, [0, 1, 0, 1, 1])
     with pytest.raises(conche.ConcheError, match=r"class_weight\[1\]=-2"):
         conche.ConcheClassifier(class_weight={1: -2}).fit(X, [0, 1, 0, 1, 1])
 

@@ -10,10 +10,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from .common.arrays import Array
-from .common.outputs import Outputs
 from .common.scores import chosen, error_rate, mean_squared
 from .errors import DataError, StreamError
-from .estimators import one_against_rest
 from .estimators.base import LinearModel
 from .metrics import ErrorMatrix
 from .model_file import Run
@@ -21,7 +19,7 @@ from .offline import offline_solution
 from .tasks import FileStream, Task
 from .tasks.files import FileColumns
 from .tasks.tables import open_table
-from .training import target_of
+from .training import target_of, with_outputs
 
 
 class Evaluation(NamedTuple):
@@ -63,7 +61,7 @@ def evaluate(
             f"{model.n_features_in_}"
         )
     path, learnt = _path(model, run)
-    path = _shown(path, model.state_.shown)
+    path = with_outputs(path, model.state_.shown)
     best = None if offline is None else _offline(model, offline)
     names = _in_order(learnt, stream)
     columns, beside = [], []
@@ -85,12 +83,6 @@ def _path(model: LinearModel, run: Run | None) -> tuple[Mapping[str, Array], lis
     if run is not None and run.path is not None:
         return run.path, learnt
     return model.state_.snapshot(), learnt
-
-
-def _shown(path: Mapping[str, Array], outputs: Outputs) -> Mapping[str, Array]:
-    """The outputs that users see."""
-    coef = np.moveaxis(outputs.of(np.moveaxis(path["coef"], 1, -1)), -1, 1)
-    return {**path, "coef": coef, "intercept": outputs.of(path["intercept"])}
 
 
 def _in_order(learnt: list[str], stream: FileStream) -> list[str]:
@@ -125,8 +117,8 @@ def _offline(model: LinearModel, stream: FileStream) -> tuple[Array, Array]:
     tasks = []
     for task in stream:
         X, y = model.state_.filled(np.asarray(task.X)), target_of(task, model)
-        if model.state_.classes is not None:
-            y = one_against_rest(y, model.state_.classes, float)
+        if model.state_.labels is not None:
+            y = model.state_.shown.of(model.state_.labels.targets(y, float))
         if model.fit_intercept:
             X = np.hstack([X, np.ones((len(X), 1))])
         tasks.append(Task(X, y, name=task.name))

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from .common.arrays import Array
+from .common.extras import need
 from .common.scores import error_rate, mean_squared
 from .errors import DataError, ParameterError
 from .tasks import Task, toeplitz_norm
@@ -107,8 +108,7 @@ class ErrorMatrix:
 
     def to_frame(self) -> Any:
         """R as a pandas DataFrame: a row after each task, a column for each test task."""
-        import pandas as pd
-
+        pd = need("pandas", "dev", "a data frame")
         names = self._labels()
         rows = pd.Index(names[: len(self)], name="after")
         return pd.DataFrame(self.values, index=rows, columns=pd.Index(names, name="task"))
@@ -116,8 +116,7 @@ class ErrorMatrix:
     def plot(self, ax: Any = None) -> Any:
         """The errors as a picture: a row after each task, a column for each test task; and their
         mean over the tasks seen so far. Answers matplotlib's axes."""
-        import matplotlib.pyplot as plt
-
+        plt = need("matplotlib.pyplot", "cli", "a plot")
         if ax is None:
             _, ax = plt.subplots(figsize=(0.6 * len(self) + 3, 0.5 * len(self) + 1.8))
         names, T = self._labels(), len(self)

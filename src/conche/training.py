@@ -214,15 +214,13 @@ def _path(model: LinearModel, run: Run) -> Mapping[str, Array] | None:
         return None
     now = model.state_.snapshot()  # with the means of the time, for what was missing
     if run.path is not None:
-        before = _with_outputs(run.path, model.state_.began)
+        began = model.state_.began  # earlier estimates also get outputs of classes that are new
+        before = run.path if began is None else with_outputs(run.path, began)
         now = {key: np.concatenate([before[key], new]) for key, new in now.items()}
     return now if sum(array.nbytes for array in now.values()) <= LARGEST_PATH else None
 
 
-def _with_outputs(path: Mapping[str, Array], began: Outputs | None) -> Mapping[str, Array]:
-    """Earlier estimates with an output for classes that have appeared since."""
-    if began is None:
-        return path
-    coef = began.of(np.moveaxis(path["coef"], 1, -1))
-    own = {"coef": np.moveaxis(coef, -1, 1), "intercept": began.of(path["intercept"])}
-    return {**path, **own}
+def with_outputs(path: Mapping[str, Array], outputs: Outputs) -> Mapping[str, Array]:
+    """Estimates, task by task, with other outputs than they have."""
+    coef = np.moveaxis(outputs.of(np.moveaxis(path["coef"], 1, -1)), -1, 1)
+    return {**path, "coef": coef, "intercept": outputs.of(path["intercept"])}

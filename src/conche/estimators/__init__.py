@@ -1,6 +1,6 @@
 """scikit-learn's face of it: one ``partial_fit`` is one task."""
 
-from .classifier import CoCoAClassifier, ConcheClassifier, one_against_rest
+from .classifier import CoCoAClassifier, ConcheClassifier
 from .pipeline import StreamPipeline
 from .regressor import CoCoARegressor, ConcheRegressor
 
@@ -10,5 +10,4 @@ __all__ = [
     "ConcheClassifier",
     "ConcheRegressor",
     "StreamPipeline",
-    "one_against_rest",
 ]

@@ -123,10 +123,7 @@ seed :
         return self
 
     def _error(self, predictions: Array, Y: Array) -> float:
-        """One class alone is never mistaken for another."""
-        return (
-            0.0 if len(np.unique(winners(Y))) == 0 else error_rate(winners(predictions), winners(Y))
-        )
+        return error_rate(winners(predictions), winners(Y))
 
     def decision_function(self, X: Any) -> Array:
         """Scores of the rows of X: one number each for two classes, else one per class."""
@@ -153,14 +150,3 @@ seed :
 )
 class ConcheClassifier(CoCoAClassifier):
     """`CoCoAClassifier` with the defaults we recommend, as in `ConcheRegressor`."""
-
-
-def one_against_rest(y: Array, classes: Array, dtype: Any) -> Array:
-    """Labels as targets in {-1, 1}: one column for two classes, else one per class.
-
-    >>> one_against_rest(np.array(["b", "a"]), np.array(["a", "b"]), float)
-    array([[ 1.],
-           [-1.]])
-    """
-    labels = classes[1:] if len(classes) == 2 else classes
-    return np.where(y[:, None] == labels[None, :], 1, -1).astype(dtype)

@@ -77,6 +77,8 @@ class Labels:
             raise ParameterError(
                 f"class_weight={class_weight!r} must be None, 'balanced' or a dict of numbers"
             )
+        if class_weight:
+            _check_kinds([np.unique(np.array(list(class_weight))), self.classes])
         known = self.classes.tolist()
         return np.array([real(f"class_weight[{c!r}]", class_weight.get(c, 1.0)) for c in known])
 

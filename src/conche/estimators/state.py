@@ -215,11 +215,11 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     )
     done = learn(network, state.nodes, job, steps, lesson.n_rounds)
     judge = judge.having_seen(done.tested, done.left_out, context.weight)
-    shown = replace(state, judge=judge).shown
+    now = replace(state, judge=judge)
+    shown, counted = now.shown, now.counted
     before, after = (
         lesson.error(shown.of(v[:, judge.outputs]), shown.of(Y)) for v in (done.before, done.after)
     )
-    counted = judge.outputs.start + np.array(shown.places)
     number = len(state.tasks) + 1
     if state.setup.solver.remembers and lesson.tol and not np.all(done.certified[counted]):
         _warn_of_rounds(number, lesson.n_rounds, lesson.tol)

@@ -61,8 +61,9 @@ class NodeState:
         """The state of some outputs alone; None: of all."""
         if outputs is None:
             return self
-        owed = {k: outputs.of(a) if k == "owed" else a for k, a in self.kept.items()}
-        return replace(self, weights=outputs.of(self.weights), kept=owed)
+        # of all that solvers keep, what directions have cost ("owed") alone is per output
+        kept = {k: outputs.of(a) if k == "owed" else a for k, a in self.kept.items()}
+        return replace(self, weights=outputs.of(self.weights), kept=kept)
 
     def to_arrays(self) -> dict[str, Array]:
         """By name, as they are saved and sent."""

@@ -42,11 +42,9 @@ class Spread:
         seen = cls.nothing(p)
         for first in range(0, n, rows):
             some = slice(first, first + rows)
-            seen = seen.joined(
-                cls._of_few(block[some], gaps)
-                if weights is None
-                else cls._weighed(block[some], gaps, w[some])
-            )
+            plain = weights is None and not gaps
+            few = cls._plain(block[some]) if plain else cls._weighed(block[some], gaps, w[some])
+            seen = seen.joined(few)
         return seen
 
     @classmethod
@@ -69,10 +67,8 @@ class Spread:
         return cls(np.full(len(mean), whole), mean, deviations)
 
     @classmethod
-    def _of_few(cls, block: Array, gaps: bool) -> Spread:
+    def _plain(cls, block: Array) -> Spread:
         n, p = block.shape
-        if gaps:
-            return cls._weighed(block, gaps, np.ones(n))
         mean = block.mean(axis=0, dtype=np.float64)
         centred = block - mean.astype(block.dtype)
         squares = np.einsum("ij,ij->j", centred, centred, dtype=np.float64)
