@@ -13,6 +13,7 @@ import pytest
 import conche
 from conche import Memory
 from conche.common.arrays import Array
+from conche.estimators.labels import Labels
 
 from .helpers.commands import run
 
@@ -90,6 +91,23 @@ def test_the_logistic_loss_learns_classes_as_they_come() -> None:
     assert model.score(new_X, new_y) >= offline.score(new_X, new_y) - 0.02
     shares = model.predict_proba(new_X)
     assert shares.shape == (2000, 6) and np.allclose(shares.sum(axis=1), 1)
+
+
+def test_the_past_fades_once_when_classes_come_as_a_surprise() -> None:
+    """To what it would weigh had it been kept with the output that new classes start from."""
+    tasks = stream([[0, 1], [0, 1], [2], [2, 3]], n=150)
+    model = taught(conche.ConcheClassifier(2, loss="logistic"), tasks[:2])
+    assert not model.state_.labels.grown and model.state_.labels.coming == 0
+    before = model.state_
+    for (X, y), surprise in zip(tasks[2:], (True, False), strict=True):
+        now = Labels.of(y, known=model.state_.labels)
+        fading = model.state_.stiffness.fading(model.state_.labels, now)
+        assert (0.05 < fading < 0.9) if surprise else fading == 1.0
+        model.partial_fit(X, y)
+        assert model.state_.labels.grown and model.state_.labels.coming == 0.5
+    assert before.stiffness.unseen < before.stiffness.kept
+    listed = taught(conche.ConcheClassifier(2, loss="logistic"), tasks, classes=[0, 1, 2, 3])
+    assert not listed.state_.labels.grown and listed.state_.labels.coming == 0
 
 
 def test_one_class_alone() -> None:

@@ -32,23 +32,24 @@ def drawn(X: Array, y: Array, seed: int) -> Tasks:
     return [(X[rows], y[rows]) for rows in pairs]
 
 
-def learnt(tasks: Tasks, n_nodes: int, loss: str) -> conche.ConcheClassifier:
+def learnt(tasks: Tasks, n_nodes: int, loss: str, listed: bool = True) -> conche.ConcheClassifier:
     model = conche.ConcheClassifier(n_nodes, loss=loss)
     for X, y in tasks:
-        model.partial_fit(X, y, classes=np.arange(10))
+        model.partial_fit(X, y, classes=np.arange(10) if listed else None)
     return model
 
 
-@pytest.mark.parametrize("n_nodes", [1, 8])
+@pytest.mark.parametrize(("n_nodes", "listed"), [(1, True), (8, False)])
 def test_logistic_memory_keeps_classes_that_came_first(
-    digits: tuple[Array, Array, Array, Array], n_nodes: int
+    digits: tuple[Array, Array, Array, Array], n_nodes: int, listed: bool
 ) -> None:
-    """Three draws: at least 0.86 each and 0.87 on average (all at once: 0.884 to 0.895)."""
+    """Three draws: at least 0.865 each and 0.87 on average (all at once: 0.884 to 0.895)."""
     X, y, X_test, y_test = digits
     found = [
-        learnt(drawn(X, y, seed), n_nodes, "logistic").score(X_test, y_test) for seed in (4, 5, 6)
+        learnt(drawn(X, y, seed), n_nodes, "logistic", listed).score(X_test, y_test)
+        for seed in (4, 5, 6)
     ]
-    assert min(found) >= 0.86 and np.mean(found) >= 0.87, found
+    assert min(found) >= 0.865 and np.mean(found) >= 0.87, found
 
 
 def test_a_column_that_was_next_to_black_gets_no_giant_weight(

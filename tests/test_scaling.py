@@ -14,6 +14,7 @@ import conche
 from conche import Memory, Task
 from conche.common.arrays import Array
 from conche.nodes import Scaling
+from conche.nodes.spread import Spread
 
 
 def stream(
@@ -79,10 +80,11 @@ def test_numbers_are_those_of_all_samples_together() -> None:
     for part in np.array_split(X, 7):
         block, numbers, _ = scaling.apply(part, numbers)
         assert np.all(np.isfinite(block))
-    count, mean, deviations = numbers["seen"]
+    count, mean, deviations, lowest, highest = numbers["seen"]
     assert np.array_equal(count, np.sum(~np.isnan(X), axis=0))
     assert mean == pytest.approx(np.nanmean(X, axis=0))
     assert deviations == pytest.approx(np.nanvar(X, axis=0) * count)
+    assert np.array_equal([lowest, highest], [np.nanmin(X, axis=0), np.nanmax(X, axis=0)])
     assert numbers["scale"] == pytest.approx(np.nanstd(X, axis=0))
 
 
@@ -219,3 +221,27 @@ def test_sparse_columns_and_float32_after_float64_are_taken() -> None:
     model.partial_fit(features.columns(task.X.astype(np.float32)), task.y)
     model.partial_fit(features.columns(task.X), task.y)
     assert model.coef_.dtype == np.float32
+
+
+@pytest.mark.parametrize("weights", [None, np.r_[np.zeros(3), np.ones(197)]])
+def test_a_column_that_hardly_ever_leaves_its_mean_counts_for_its_farthest_sample(
+    weights: Array | None,
+) -> None:
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.standard_normal(200), np.zeros(200), 5.0 + (rng.random(200) < 0.1)])
+    X[100, 1] = -8.0
+    X[0, 1] = 1e6 if weights is not None else 0.0  # weighs nothing
+    seen = Spread.of(X, weights=weights)
+    w = np.ones(200) if weights is None else weights
+    far = np.abs(X - np.average(X, axis=0, weights=w))[w > 0].max(axis=0)
+    variance = np.average((X - np.average(X, axis=0, weights=w)) ** 2, axis=0, weights=w)
+    np.testing.assert_allclose(seen.sizes, np.maximum(variance, (0.25 * far) ** 2))
+    assert seen.sizes[0] == pytest.approx(variance[0]) and seen.sizes[1] > 10 * variance[1]
+    if weights is None:
+        thin = Spread.of(sparse.csr_array(X))
+        np.testing.assert_allclose(thin.to_array(), seen.to_array(), atol=1e-12)
+        parts = Spread.nothing(3)
+        for part in np.array_split(X, 7):
+            parts = parts.joined(Spread.of(part))
+        np.testing.assert_allclose(parts.sizes, seen.sizes)
+        np.testing.assert_allclose(seen.rescaled(np.full(3, 10.0)).sizes, seen.sizes / 100)

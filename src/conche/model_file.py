@@ -21,6 +21,7 @@ from .common.atomic import write_atomically
 from .common.sealed import digest, seal, unseal
 from .common.words import one_line
 from .errors import ModelFileError, ParameterError
+from .estimators.arrivals import Stiffness
 from .estimators.base import LinearModel
 from .estimators.gap import Account
 from .estimators.inputs import Schema
@@ -146,6 +147,8 @@ def _description(state: StreamState) -> dict[str, Any]:
         "classes_dtype": None if state.classes is None else str(state.classes.dtype),
         "seen": None if state.labels is None else state.labels.seen.tolist(),
         "counts": None if state.labels is None else state.labels.counts.tolist(),
+        "grown": state.labels is not None and state.labels.grown,
+        "stiffness": list(state.stiffness),
     }
 
 
@@ -232,6 +235,7 @@ def _restored(
         flat=bool(described["flat"]),
         labels=labels,
         agreed=float(described["agreed"]),
+        stiffness=Stiffness(*(float(part) for part in described["stiffness"])),
         account=_account(arrays),
         coefficients=coefficients(setup, shares),
         history=tuple(_records("history", ROUND_FIELDS, arrays)),
@@ -270,7 +274,9 @@ def _labels(described: dict[str, Any], n_outputs: int) -> Labels | None:
         raise ValueError("which classes have appeared does not fit them")
     if counts.shape != (len(labels),) or not np.all(counts >= 0):
         raise ValueError("how often classes came does not fit them")
-    known = Labels(np.array(labels, kind), np.array(seen), counts)
+    if not isinstance(described["grown"], bool):
+        raise ValueError("whether classes have come later is not said")
+    known = Labels(np.array(labels, kind), np.array(seen), counts, described["grown"])
     if known.n_outputs != n_outputs:
         raise ValueError("outputs do not fit the classes")
     return known

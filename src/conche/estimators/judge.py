@@ -47,10 +47,6 @@ class Judge:
         )
         return new, own.in_blocks(blocks, self.n_outputs)
 
-    def of_all(self, outputs: Outputs) -> Outputs:
-        """The same outputs of every strength."""
-        return outputs.in_blocks(list(range(len(self.strengths))), self.n_outputs)
-
     def side_by_side(self, Y: Array) -> Array:
         """The targets, once for every strength."""
         return np.tile(Y, (1, len(self.strengths))) if len(self.strengths) > 1 else Y

@@ -27,6 +27,7 @@ class Labels:
     classes: Array
     seen: Array  # one flag per class
     counts: Array  # how much each has weighed so far
+    grown: bool = False  # whether one has come that was neither listed nor in the first task
 
     @classmethod
     def of(cls, y: Array, listed: Any = None, known: Labels | None = None) -> Labels:
@@ -55,7 +56,12 @@ class Labels:
         counts = np.zeros(len(classes))
         if known is not None:
             counts[np.isin(classes, known.classes)] = known.counts
-        return cls(classes, np.isin(classes, np.concatenate([before, parts[0]])), counts)
+        grown = False
+        if known is not None:
+            expected = np.concatenate(parts[1:])
+            grown = known.grown or not np.all(np.isin(parts[0], expected))
+        seen = np.isin(classes, np.concatenate([before, parts[0]]))
+        return cls(classes, seen, counts, grown)
 
     def counted(
         self, y: Array, weights: Array | None, class_weight: Any
@@ -81,6 +87,13 @@ class Labels:
             _check_kinds([np.unique(np.array(list(class_weight))), self.classes])
         known = self.classes.tolist()
         return np.array([real(f"class_weight[{c!r}]", class_weight.get(c, 1.0)) for c in known])
+
+    @property
+    def coming(self) -> float:
+        """The share of classes that are yet to come: of those listed; else as many as there have
+        been, if they have come one after another so far."""
+        listed = 1 - float(np.mean(self.seen))
+        return listed or 0.5 * self.grown
 
     @property
     def n_outputs(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, TypedDict
 
@@ -20,6 +20,7 @@ from ..nodes import Setup
 from ..nodes.solvers import Context
 from ..rounds import Job, Loss, Outcome, Round, choose_steps, learn
 from ..rounds.losses import Weighed
+from .arrivals import Stiffness, shares
 from .gap import Account, OfflineGap
 from .inputs import Schema
 from .judge import Judge
@@ -92,6 +93,7 @@ class StreamState:
     flat: bool  # whether targets have one dimension
     labels: Labels | None = None  # of a classifier
     account: Account | None = None  # memory: what it has lost
+    stiffness: Stiffness = field(default_factory=Stiffness)  # of what it keeps
     agreed: float = 0.0  # the damping that the nodes agreed on
     coefficients: Coefficients | None = None  # None before the first task
     history: tuple[RoundRecord, ...] = ()
@@ -200,9 +202,11 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     if lesson.labels is not None and state.labels is not None:
         began = lesson.labels.since(state.labels)
     judge, outputs = state.judge.going_on(began)
+    fading = state.stiffness.fading(state.labels, lesson.labels)
     state = replace(state, labels=lesson.labels, began=began)
     steps = choose_steps(lesson.steps, state.setup.solver, network, lesson.tol)
     context = _context(state, network, lesson, judge, steps.sigma(len(state.setup.partition)))
+    context = replace(context, discount=fading * context.discount)
     Y = np.asarray(lesson.Y, dtype=state.schema.dtype)
     job = Job(
         lesson.X,
@@ -211,7 +215,7 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         state.setup.solver,
         context,
         outputs,
-        None if lesson.labels is None else judge.of_all(lesson.labels.shown()),
+        None if lesson.labels is None else shares(lesson.labels, judge),
     )
     done = learn(network, state.nodes, job, steps, lesson.n_rounds)
     judge = judge.having_seen(done.tested, done.left_out, context.weight)
@@ -233,6 +237,7 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         nodes=done.placed,
         judge=judge,
         account=account,
+        stiffness=_stiffness(state, job, lesson, done),
         agreed=done.context.damping,
         coefficients=done.coefficients,
         history=(*state.history, *rounds),
@@ -255,6 +260,7 @@ def _context(
         smoothness=lesson.loss.smoothness,
         quadratic=lesson.loss.quadratic,
         damping=state.agreed,
+        discount=state.setup.solver.discount,
         sigma=sigma,
         intercept=partition.intercept,
         apart=network.apart,
@@ -288,9 +294,15 @@ def _accounted(
     if state.account is None or not loss.quadratic:
         return None
     left = done.rounds[-1].bound * done.context.weight
-    discount = state.setup.solver.discount
+    discount = done.context.discount
     before = state.account if outputs is None else state.account.only(outputs)
     return before.after(done.lost, left, done.objective, discount)
+
+
+def _stiffness(state: StreamState, job: Job, lesson: Lesson, done: Outcome) -> Stiffness:
+    if job.shares is None or not state.setup.solver.remembers:
+        return state.stiffness
+    return state.stiffness.after(lesson.loss, done.after, job.shares, lesson.weights)
 
 
 def _warn_of_rounds(task: int, n_rounds: int, tol: float) -> None:

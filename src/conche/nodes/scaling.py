@@ -128,9 +128,9 @@ class Scaling:
             # constant columns keep scale 1: centred they are zero, and harmless; so do those of few
             # samples, whose own spread would make the smallest entries as large as any
             fixed = old.settled & old.varies if self.scaling == "first" else np.zeros(p, dtype=bool)
-            fixed &= seen.variance <= (GROWN * scale) ** 2
+            fixed &= seen.sizes <= (GROWN * scale) ** 2
             ready = seen.settled & seen.varies
-            scale = np.where(fixed, scale, np.where(ready, np.sqrt(seen.variance), 1.0))
+            scale = np.where(fixed, scale, np.where(ready, np.sqrt(seen.sizes), 1.0))
         if self.centred:
             # a column without a sample so far has weight zero, and may still be given its origin
             centre = np.where(old.count > 0, centre, now.mean)

@@ -30,7 +30,7 @@ class Job(NamedTuple):
     solver: Solver[Any]
     context: Context
     outputs: Outputs | None = None  # to go on with, where the nodes have others
-    shown: Outputs | None = None  # whose curvature the past is kept with; None: all
+    shares: Array | None = None  # of outputs in the curvature that the task is kept with
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,7 @@ def learn(
             break
     views = steps.views(problem, now, network)
     after = now.point.v[: len(job.Y)]
-    kept_with = after if job.shown is None else job.shown.among(after)
-    curvature = job.loss.past_curvature(kept_with)
+    curvature = job.loss.past_curvature(after, job.shares)
     lost = network.conclude(curvature)
     left_out = None
     if len(context.each) > 1 and job.loss.quadratic:  # elsewhere leverages say too little

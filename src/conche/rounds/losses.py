@@ -14,7 +14,8 @@ from scipy.special import expit
 from ..common.arrays import Array, column_dots, ratio
 from ..common.checks import one_of
 
-SMOOTHING = 4.0  # how far later tasks may move a prediction, as a standard deviation
+LEAST = 1e-12  # curvature of a sample, for the logarithm's sake
+SMOOTHING = 5.0  # how far later tasks may move a prediction, as a standard deviation
 
 
 class Loss(ABC):
@@ -56,10 +57,11 @@ class Loss(ABC):
         """The second derivative with respect to v."""
 
     @abstractmethod
-    def past_curvature(self, v: Array) -> Array | None:
+    def past_curvature(self, v: Array, shares: Array | None = None) -> Array | None:
         """What a task leaves behind: its curvature per sample at the predictions v.
 
-        None where it is one. Several outputs share one memory: its curvature is their mean.
+        None where it is one. Several outputs share one memory: its curvature is their mean, in
+        which each has its share (None: all the same).
         """
 
     @abstractmethod
@@ -90,7 +92,7 @@ class Squared(Loss):
     def curvature(self, v: Array, y: Array) -> Array:
         return np.ones_like(v)
 
-    def past_curvature(self, v: Array) -> None:
+    def past_curvature(self, v: Array, shares: Array | None = None) -> None:
         return None
 
     def dual_of_each(self, a: Array, y: Array) -> Array:
@@ -118,17 +120,18 @@ class Logistic(Loss):
         p = expit(v)
         return np.asarray(p * (1 - p))
 
-    def past_curvature(self, v: Array) -> Array:
-        """Smoothed over where later tasks may move the prediction: E s'(v + 4 e), e ~ N(0, 1).
+    def past_curvature(self, v: Array, shares: Array | None = None) -> Array:
+        """Smoothed over where later tasks may move the prediction, E s'(v + 5 e) with e ~ N(0, 1),
+        and the geometric mean of all outputs', since they share one memory.
 
         At v itself the curvature of samples far on the right side vanishes, and what was easy
         would be forgotten first.
         """
         nodes, weights = np.polynomial.hermite_e.hermegauss(21)
-        smooth = np.zeros(len(v))
+        smooth = np.zeros_like(v)
         for e, share in zip(nodes, weights / weights.sum(), strict=True):
-            smooth += share * self.curvature(v + SMOOTHING * e, v).mean(axis=1)
-        return smooth
+            smooth += share * self.curvature(v + SMOOTHING * e, v)
+        return np.exp(np.average(np.log(np.maximum(smooth, LEAST)), axis=1, weights=shares))
 
     def dual_of_each(self, a: Array, y: Array) -> Array:
         """The entropy of y a, which lies between 0 and 1."""
@@ -170,8 +173,8 @@ class Weighed(Loss):
     def curvature(self, v: Array, y: Array) -> Array:
         return self.loss.curvature(self._inverse * v, y)
 
-    def past_curvature(self, v: Array) -> Array | None:
-        return self.loss.past_curvature(self._inverse * v)
+    def past_curvature(self, v: Array, shares: Array | None = None) -> Array | None:
+        return self.loss.past_curvature(self._inverse * v, shares)
 
     def dual_of_each(self, a: Array, y: Array) -> Array:
         return np.asarray(self._w * self.loss.dual_of_each(self._inverse * a, y))

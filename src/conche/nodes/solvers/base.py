@@ -45,6 +45,7 @@ class Context:
     smoothness: float  # tau of the loss
     quadratic: bool = True  # whether the loss is
     damping: float = 0.0
+    discount: float = 1.0  # the weight of the past in this task
     turning: bool = False  # whether some node's coordinates have changed since the last task
     past_rows: int = 0  # rows that the past's directions add below the task's
     strength: float = 1.0  # of the damping, where several are tried

@@ -19,19 +19,17 @@ from .information import Equilibrated, Information, triangle
 class OneNode(Solver["Together"]):
     """The task's rows and the past, once for every strength of the ridge.
 
-    ``discount`` weighs the past, once a task. kept["before"] is what the last task's ridge says of
-    the weights, R w; without it the ridge has not changed.
+    kept["before"] is what the last task's ridge says of the weights, R w; without it the ridge has
+    not changed.
     """
-
-    discount: float = 1.0
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> Together:
         """By the Gram matrix where that is accurate, by a root of it otherwise."""
         past = Information.known(kept)
-        past = None if past is None else past.weighed(self.discount)
+        past = None if past is None else past.weighed(context.discount)
         pull = np.zeros((block.shape[1], 1))
         if "before" in kept:
-            pull = self.discount * kept["before"] - weights
+            pull = context.discount * kept["before"] - weights
         if past is None or not past.is_root:
             by_gram = ByGram.of(block, past, pull, context)
             if by_gram is not None:

@@ -38,7 +38,7 @@ class PooledMemory(Ridged["PooledBlock"]):
 
     def coordinator(self) -> Solver[Any]:
         """One node that has all columns."""
-        return OneNode(self.discount)
+        return OneNode()
 
     def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
         """Also whether its coordinates may change: an open ridge, or a rotation yet to come."""

@@ -69,9 +69,9 @@ class PrincipalMemory(Ridged["PrincipalBlock"]):
         """The task's rows and the past, in units of the ridge."""
         units = self.units(block, kept, context)
         pull = None
-        if kept and (units.change is not None or self.discount != 1.0):
+        if kept and (units.change is not None or context.discount != 1.0):
             before = 1.0 if units.change is None else units.change[:, None] ** 2
-            pull = (self.discount * before - 1.0) * (units.size[:, None] * weights)
+            pull = (context.discount * before - 1.0) * (units.size[:, None] * weights)
         sub = PrincipalBlock(self, units, pull, kept, context)
         if not self.rank:
             sub.ready(np.zeros((0, block.shape[1])))
@@ -120,11 +120,11 @@ class PrincipalBlock(Proposing):
         self.seed, self.apart = [solver.seed, context.task, context.node], context.apart
         self.pull = np.zeros((p, 1)) if pull is None else pull
         change = 1.0 if units.change is None else units.change
-        root = solver.discount**0.5
+        root = context.discount**0.5
         self.V = kept["principal"] * (root * change) if "principal" in kept else np.zeros((0, p))
-        self.probes = Probes.of(kept, p, self.seed).in_units(solver.discount, change)
+        self.probes = Probes.of(kept, p, self.seed).in_units(context.discount, change)
         self.wide = p > WIDEST_BLOCK
-        self.E = self._remaining(kept.get("remainder"), solver.discount, change)
+        self.E = self._remaining(kept.get("remainder"), context.discount, change)
         self.factors: list[Cholesky | Diagonal] = []
         self.new_E: Array | None = None
         self.weight: Array = np.full(n, context.smoothness**-0.5)  # of the task's rows

@@ -119,8 +119,6 @@ class Ridged(Solver[S], ABC):
             return kept.get("fresh", kept["ridge"])
         if self.damping is None and context.damping > 0:
             share = max(DEFAULT_DAMPING, context.n_columns / WEIGHTS_TO_A_SAMPLE)
-            if not context.quadratic:  # the logistic loss curves a quarter of what squares do, and
-                share /= 2  # classes that arrive later are learnt better with half than with that
             seen = self._spread(block, kept, context.root)
             if sparse.issparse(block):
                 ridge = np.full(block.shape[1], share * context.damping)
@@ -157,7 +155,7 @@ def column_ridge(seen: Spread, scale: float, share: float = DEFAULT_DAMPING) -> 
     ridge proportional to it would give the smallest entries the largest weights. Columns that are
     still zero take the overall scale; constant ones, such as an intercept's, are left nearly free.
     """
-    own = np.where(seen.scales > 0, seen.scales, scale)
+    own = np.where(seen.scales > 0, seen.sizes, scale)
     free = ~seen.varies & (seen.scales > 0)
     n = seen.count
     few = np.exp((n * np.log(own) + ENOUGH * np.log(scale)) / (n + ENOUGH))
