@@ -9,7 +9,7 @@ from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardSca
 
 import conche
 from conche.common.arrays import Array
-from conche.tasks.cosine import CosineColumns
+from conche.tasks.features import RandomColumns
 
 Raw = list[tuple[Array, Array]]
 
@@ -24,14 +24,14 @@ def test_each_node_computes_its_own_share(raw: Raw, monkeypatch: pytest.MonkeyPa
     X, y = raw[0]
     features = conche.CosineFeatures(12, scale=1.0, seed=3).fit(X)
     asked = []
-    real = CosineColumns.read
+    real = RandomColumns.read
 
-    def read(self: CosineColumns) -> Array:
+    def read(self: RandomColumns) -> Array:
         block = real(self)
         asked.append(block.shape)
         return block
 
-    monkeypatch.setattr(CosineColumns, "read", read)
+    monkeypatch.setattr(RandomColumns, "read", read)
     lazy = conche.CoCoAClassifier(partition=[5, 7]).partial_fit(features.columns(X), y)
     assert asked == [(40, 5), (40, 7)]
     dense = conche.CoCoAClassifier(partition=[5, 7]).partial_fit(features.transform(X), y)

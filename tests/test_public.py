@@ -36,6 +36,7 @@ EXPORTED = [
     "NodeError",
     "ParameterError",
     "Plan",
+    "ReLUFeatures",
     "Simulation",
     "SpecError",
     "StreamError",
@@ -53,6 +54,7 @@ EXPORTED = [
     "simulate",
     "tasks",
     "theory",
+    "to_sklearn",
     "training_error",
 ]
 ERRORS: dict[str, type[Exception]] = {

@@ -109,6 +109,29 @@ def test_cosine_features_are_the_papers() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", [conche.CosineFeatures, conche.ReLUFeatures])
+def test_features_choose_their_scale_from_the_first_task(kind: Any) -> None:
+    """In any unit and from any origin they are the same; and x and -x are told apart."""
+    X = np.random.default_rng(0).standard_normal((300, 8))
+    plain = kind(200, seed=3).fit(X).transform(X)
+    assert 0.3 < np.std(plain) < 3
+    for unit in (1e-3, 1e3):
+        np.testing.assert_allclose(kind(200, seed=3).fit(unit * X).transform(unit * X), plain)
+    features = kind(200, seed=3).fit(X)
+    assert np.abs(features.transform(X) - features.transform(-X)).max() > 0.5
+    assert np.array_equal(features.transform(X), plain)  # and later tasks change nothing
+    assert np.all(np.isfinite(kind(5).fit(np.ones((4, 2))).transform(np.ones((4, 2)))))
+
+
+def test_relu_features_are_what_they_say() -> None:
+    X = np.random.default_rng(0).random((100, 5))
+    features = conche.ReLUFeatures(30, scale=0.7, seed=2).fit(X)
+    rng = np.random.default_rng(2)
+    directions, offsets = rng.normal(0, 0.7, (5, 30)), rng.standard_normal(30)
+    by_hand = np.maximum((X - X.mean(axis=0)) @ directions + offsets, 0)
+    np.testing.assert_allclose(features.transform(X), by_hand, atol=1e-12)
+
+
 def test_columns_not_yet_computed_are_selected_and_read() -> None:
     X = np.random.default_rng(0).random((6, 4))
     features = conche.CosineFeatures(10, scale=1.0).fit(X)
@@ -117,7 +140,9 @@ def test_columns_not_yet_computed_are_selected_and_read() -> None:
     chosen = columns.select(np.array([7, 2, 3])).select(slice(1, None))
     assert chosen.shape == (6, 2)
     np.testing.assert_allclose(chosen.read(), all_of_them[:, [2, 3]], rtol=1e-12)
-    assert chosen.sendable() is None  # it is all in this process
+    assert chosen.sendable() is None  # inputs and directions are more than these two columns
+    many = conche.CosineFeatures(50, scale=1.0).fit(X).columns(np.ones((60, 4)))
+    assert many.sendable() is many
     assert np.array_equal(np.asarray(columns, dtype=np.float32), all_of_them.astype(np.float32))
 
 

@@ -22,6 +22,7 @@ from .estimators import (
     ConcheClassifier,
     ConcheRegressor,
     StreamPipeline,
+    to_sklearn,
 )
 from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
 from .model_file import load, save
@@ -30,7 +31,7 @@ from .nodes.solvers import Damped, ElasticNet, Exact, Memory
 from .offline import offline_solution
 from .paper.planner import Plan, plan, plan_from_tasks
 from .paper.simulation import Simulation, simulate
-from .tasks import CosineFeatures, FileStream, Task, gaussian_tasks, odd_even_mnist
+from .tasks import CosineFeatures, FileStream, ReLUFeatures, Task, gaussian_tasks, odd_even_mnist
 
 __all__ = [
     "CoCoAClassifier",
@@ -56,6 +57,7 @@ __all__ = [
     "NodeError",
     "ParameterError",
     "Plan",
+    "ReLUFeatures",
     "Simulation",
     "SpecError",
     "StreamError",
@@ -73,5 +75,6 @@ __all__ = [
     "simulate",
     "tasks",
     "theory",
+    "to_sklearn",
     "training_error",
 ]

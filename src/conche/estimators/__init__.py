@@ -2,6 +2,7 @@
 
 from .classifier import CoCoAClassifier, ConcheClassifier
 from .pipeline import StreamPipeline
+from .plain import to_sklearn
 from .regressor import CoCoARegressor, ConcheRegressor
 
 __all__ = [
@@ -10,4 +11,5 @@ __all__ = [
     "ConcheClassifier",
     "ConcheRegressor",
     "StreamPipeline",
+    "to_sklearn",
 ]

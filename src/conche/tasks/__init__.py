@@ -1,8 +1,8 @@
 """What arrives: tasks, one after another, drawn or read from files."""
 
 from .columns import Columns
-from .cosine import CosineFeatures
 from .digits import embedded_digits
+from .features import CosineFeatures, ReLUFeatures
 from .files import FileColumns, FileStream, read_stream
 from .groups import read_groups
 from .mnist import find_mnist, odd_even_mnist, read_idx
@@ -15,6 +15,7 @@ __all__ = [
     "CosineFeatures",
     "FileColumns",
     "FileStream",
+    "ReLUFeatures",
     "Task",
     "correlated",
     "embedded_digits",

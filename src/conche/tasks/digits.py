@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 
 from ..common.arrays import Array
 from ..common.checks import real
-from .cosine import CosineFeatures
+from .features import CosineFeatures
 from .task import Task
 
 

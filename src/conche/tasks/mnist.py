@@ -13,8 +13,8 @@ import numpy as np
 from ..common.arrays import Array
 from ..common.checks import whole
 from ..errors import StreamError
-from .cosine import CosineFeatures
 from .digits import odd_even_task
+from .features import CosineFeatures
 from .task import Task
 
 FILES = {
