@@ -41,7 +41,7 @@ def main(folder: Path, out: Path) -> None:
         model.set_params(partition=partition, fit_intercept=True, scaling=None, missing="mean")
         run = train(model, stream("train"))
         found = evaluate(model, run, stream("test"), stream("train"))
-        seen = [row[: i + 1].mean() for i, row in enumerate(found.errors)]
+        seen = [row[: i + 1].mean() for i, row in enumerate(found.values)]
         label = f"{name}: {found.average:.3f}"
         axis.plot(np.arange(1, len(seen) + 1), seen, color=colour, lw=1.8, label=label)
         print(f"{name:20} average {found.average:.4f}  forgetting {found.forgetting:+.3f}")

@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from .common.arrays import Array
-from .common.scores import chosen, error_rate, mean_squared
-from .errors import DataError, StreamError
+from .errors import DataError, ParameterError, StreamError
 from .estimators.base import LinearModel
+from .measures import Guess, Metric, metric_named
 from .metrics import ErrorMatrix
 from .model_file import Run
 from .offline import offline_solution
@@ -23,29 +23,40 @@ from .training import target_of, with_outputs
 
 
 class Evaluation(NamedTuple):
-    """``errors`` [i, j]: on test task j after training task i; one row where no path was kept."""
+    """``values`` [i, j]: on test task j after training task i; one row where no path was kept."""
 
     tasks: list[str]
     learnt: list[str]  # names of the rows
-    errors: Array
-    metric: str
+    values: Array
+    metric: Metric
     offline: list[float] | None = None
 
     @property
     def average(self) -> float:
-        """The mean error over all test tasks, after the last task that was learnt."""
-        return float(self.errors[-1].mean())
+        """The mean over all test tasks, after the last task that was learnt."""
+        return mean_of(self.values[-1])
 
     @property
     def forgetting(self) -> float | None:
-        """None where there is not one test task for each that was learnt."""
-        if self.errors.shape[0] != self.errors.shape[1]:
+        """How much worse old tasks are at the end than when they had just been learnt. None where
+        there is not one test task for each that was learnt, or a value is not defined."""
+        if self.values.shape[0] != self.values.shape[1] or np.isnan(self.values).any():
             return None
-        return ErrorMatrix(self.errors, None).forgetting
+        return ErrorMatrix(-self.metric.better * self.values, None).forgetting
+
+
+def mean_of(values: Array | list[float]) -> float:
+    """Over the tasks where there is a value; NaN where there is none at all."""
+    there = np.asarray(values)[~np.isnan(values)]
+    return float(there.mean()) if len(there) else float("nan")
 
 
 def evaluate(
-    model: LinearModel, run: Run | None, stream: FileStream, offline: FileStream | None = None
+    model: LinearModel,
+    run: Run | None,
+    stream: FileStream,
+    offline: FileStream | None = None,
+    metric: str | None = None,
 ) -> Evaluation:
     """Test a model, and what it was after each task, on every task of a stream.
 
@@ -54,7 +65,11 @@ def evaluate(
     model, run : as `conche.model_file.load_run` gives them.
     stream : the test tasks.
     offline : the training tasks: beside the model, least squares on all of them at once.
+    metric : what is measured, by name (`conche.measures`); None: error rate or mean squared error.
     """
+    measure = metric_named(metric, is_classifier(model), hasattr(model, "predict_proba"))
+    if measure.probabilistic and offline is not None:
+        raise ParameterError(f"metric={metric!r} cannot be had of least squares beside the model")
     if len(stream.columns) != model.n_features_in_:
         raise StreamError(
             f"{stream.files[0]}: {len(stream.columns)} columns for the model's "
@@ -69,12 +84,15 @@ def evaluate(
         task = stream.task(stream.names.index(name))
         raw, y = np.asarray(task.X), target_of(task, model)
         _check_labels(model, task)
-        columns.append([_error(model, X, y, c, i) for X, c, i in _estimates(path, raw)])
+        classes = model.state_.classes
+        columns.append(
+            [measure.of(Guess(X @ c.T + i, y, classes)) for X, c, i in _estimates(path, raw)]
+        )
         if best is not None:
-            beside.append(_error(model, model.state_.filled(raw), y, *best))
-    metric = "error rate" if is_classifier(model) else "mean squared error"
+            scores = model.state_.filled(raw) @ best[0].T + best[1]
+            beside.append(measure.of(Guess(scores, y, classes)))
     rows = learnt if len(learnt) == len(path["coef"]) else [""] * len(path["coef"])
-    return Evaluation(names, rows, np.array(columns).T, metric, beside or None)
+    return Evaluation(names, rows, np.array(columns).T, measure, beside or None)
 
 
 def _path(model: LinearModel, run: Run | None) -> tuple[Mapping[str, Array], list[str]]:
@@ -102,14 +120,6 @@ def _check_labels(model: LinearModel, task: Task) -> None:
     unseen = [] if known is None else np.setdiff1d(task.y, known).tolist()
     if unseen:
         raise DataError(f"task {task.name}: label {unseen[0]!r} was never learnt")
-
-
-def _error(model: LinearModel, X: Array, y: Array, coef: Array, intercept: Array) -> float:
-    scores = X @ coef.T + intercept
-    classes = model.state_.classes
-    if classes is None:
-        return mean_squared(scores[:, 0], y)
-    return error_rate(chosen(classes, scores), y)
 
 
 def _offline(model: LinearModel, stream: FileStream) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, log_expit, softmax
 
 from .arrays import Array
 
@@ -27,3 +28,12 @@ def winners(scores: Array) -> Array:
 def chosen(classes: Array, scores: Array) -> Array:
     """The labels of the classes that score highest."""
     return np.asarray(classes[winners(scores) if len(classes) > 1 else np.zeros(len(scores), int)])
+
+
+def probabilities(scores: Array, n_classes: int) -> Array:
+    """Of every class, from the scores of the logistic loss: expit, normalised over the classes."""
+    if n_classes == 1:
+        return np.ones((len(scores), 1))
+    if scores.shape[1] == 1:
+        return np.hstack([expit(-scores), expit(scores)])
+    return np.asarray(softmax(log_expit(scores), axis=1))

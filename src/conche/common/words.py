@@ -7,6 +7,8 @@ import numpy as np
 
 def number(x: float) -> str:
     """An error as people read it."""
+    if np.isnan(x):
+        return "-"
     return "unbounded" if np.isinf(x) else f"{x:.3f}" if x < 1e4 else f"{x:.1e}"
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-import numpy as np
-from scipy.special import expit, log_expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from ..common.arrays import Array
-from ..common.scores import chosen, error_rate, winners
+from ..common.scores import chosen, error_rate, probabilities, winners
 from ..network import Network
 from ..nodes.solvers import SolverOption
 from ..rounds.losses import LOSSES, get_loss
@@ -137,12 +135,7 @@ seed :
     @available_if(lambda self: self.loss in LOSSES and LOSSES[self.loss].probabilistic)
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, n_samples x n_classes; for the logistic loss only."""
-        scores = self._decide(X)
-        if len(self.classes_) == 1:
-            return np.ones((len(scores), 1))
-        if scores.shape[1] == 1:
-            return np.hstack([expit(-scores), expit(scores)])
-        return np.asarray(softmax(log_expit(scores), axis=1))  # expit, normalised over the classes
+        return probabilities(self._decide(X), len(self.classes_))
 
 
 @with_defaults(

@@ -55,7 +55,8 @@ def _regressor(model: LinearModel) -> LinearRegression:
 def _classifier(model: Any) -> Any:
     state, classes = model.state_, np.array(model.classes_)
     if len(classes) < 2:
-        raise ParameterError(f"to_sklearn needs two classes or more; so far all are {classes.tolist()[0]!r}")
+        only = classes.tolist()[0]
+        raise ParameterError(f"to_sklearn needs two classes or more; so far all are {only!r}")
     coef, intercept = np.array(state.coef), np.array(state.intercept)
     if state.settings.loss == "squared":
         plain = RidgeClassifier(fit_intercept=model.fit_intercept)

@@ -18,6 +18,10 @@ class Evaluate:
     target: str = required(TARGET)
     task_column: str | None = option(TASK_COLUMN)
     offline: str | None = option("Training stream: beside it, least squares on all of it at once.")
+    metric: str | None = option(
+        "Instead of error rate or mean squared error: accuracy, balanced-accuracy, macro-f1, "
+        "log-loss, auc; mae, r2."
+    )
     json: bool = flag("--json", JSON)
     plot: Path | None = option("Draw the error matrix here.")
 
@@ -46,7 +50,7 @@ def evaluate(options: Evaluate) -> None:
     test = FileStream(options.stream, **same)
     training = None if options.offline is None else FileStream(options.offline, **same)
     with reports.waiting("evaluating"):
-        found = evaluation.evaluate(model, run, test, training)
+        found = evaluation.evaluate(model, run, test, training, options.metric)
     if options.plot is not None:
         reports.draw_evaluation(found, options.plot)
     if options.json:

@@ -23,7 +23,7 @@ from ...common.atomic import write_atomically
 from ...common.extras import need
 from ...common.words import number
 from ...errors import ParameterError
-from ...evaluation import Evaluation
+from ...evaluation import Evaluation, mean_of
 from ...training import Report
 from ..progress import quiet_progress
 
@@ -96,10 +96,10 @@ def trained(model: Any, out: Path) -> None:
 def print_evaluation(found: Evaluation, plot: Path | None) -> None:
     """The error matrix, or as much of it as fits across a screen, and what it comes to."""
     console = Console(highlight=False)
-    errors, T = found.errors, len(found.tasks)
+    values, T = found.values, len(found.tasks)
     shown = range(T) if T <= MANY else np.unique(np.linspace(0, T - 1, MANY).astype(int))
-    rows = range(len(errors)) if len(errors) <= MANY else shown
-    title = f"{found.metric} on each test task, after each task that was learnt"
+    rows = range(len(values)) if len(values) <= MANY else shown
+    title = f"{found.metric.title} on each test task, after each task that was learnt"
     if T > MANY:
         title += f" ({MANY} of {T} are shown; --json has all)"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
@@ -108,46 +108,57 @@ def print_evaluation(found: Evaluation, plot: Path | None) -> None:
         table.add_column(escape(found.tasks[j]), justify="right")
     table.add_column("average", justify="right", style="bold")
     for i in rows:
-        if i >= len(errors):
+        if i >= len(values):
             continue
         name = escape(found.learnt[i]) or f"{i + 1}"
-        cells = [number(errors[i, j]) for j in shown]
-        table.add_row(name if len(errors) > 1 else "all", *cells, number(errors[i].mean()))
+        cells = [number(values[i, j]) for j in shown]
+        table.add_row(name if len(values) > 1 else "all", *cells, number(mean_of(values[i])))
     if found.offline is not None:
         cells = [number(found.offline[j]) for j in shown]
-        table.add_row("offline", *cells, number(float(np.mean(found.offline))), style="dim")
+        table.add_row("offline", *cells, number(mean_of(found.offline)), style="dim")
     console.print(table)
     forgetting = "" if found.forgetting is None else f", forgetting {found.forgetting:+.3f}"
     beside = ""
     if found.offline is not None:
-        beside = f"; offline, all tasks at once: {number(float(np.mean(found.offline)))}"
+        beside = f"; offline, all tasks at once: {number(mean_of(found.offline))}"
     console.print(f"average {number(found.average)}{forgetting}{beside}", soft_wrap=True)
     if plot is not None:
         console.print(f"error matrix: {plot}", markup=False, soft_wrap=True)
 
 
 def print_evaluation_json(found: Evaluation) -> None:
-    """One object: average, forgetting, metric, tasks, errors, matrix, and offline if asked for."""
+    """One object: average, forgetting, metric, tasks, the last row (``errors``, or ``scores`` where
+    more is better), the whole matrix, and offline if asked for; null where nothing is defined."""
+    row = "errors" if found.metric.better < 0 else "scores"
     fields: dict[str, Any] = {
         "average": found.average,
         "forgetting": found.forgetting,
-        "metric": found.metric,
+        "metric": found.metric.title,
         "tasks": found.tasks,
-        "errors": found.errors[-1].tolist(),
-        "matrix": found.errors.tolist(),
+        row: found.values[-1].tolist(),
+        "matrix": found.values.tolist(),
     }
     if found.offline is not None:
-        fields["offline"] = float(np.mean(found.offline))
-        fields["offline_errors"] = found.offline
-    print(json.dumps(fields))
+        fields["offline"] = mean_of(found.offline)
+        fields[f"offline_{row}"] = found.offline
+    print(json.dumps(_defined(fields)))
+
+
+def _defined(value: Any) -> Any:
+    """The same with None for numbers that are not, which JSON has no word for."""
+    if isinstance(value, dict):
+        return {key: _defined(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_defined(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 def draw_evaluation(found: Evaluation, path: Path) -> None:
     """The error matrix, and beside it the mean error over tasks; as a PNG, SVG or PDF."""
     plt = need("matplotlib.pyplot", "cli", "drawing")
-    errors = found.errors
+    errors = found.values
     fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-    wide = errors.max() > 20 * max(errors.min(), 1e-300) and errors.min() > 0
+    wide = np.nanmax(errors) > 20 * max(np.nanmin(errors), 1e-300) and np.nanmin(errors) > 0
     image = left.imshow(
         errors,
         aspect="auto",
@@ -156,14 +167,15 @@ def draw_evaluation(found: Evaluation, path: Path) -> None:
         norm="log" if wide else None,
         extent=(0.5, errors.shape[1] + 0.5, len(errors) + 0.5, 0.5),
     )
-    fig.colorbar(image, ax=left, label=found.metric)
-    left.set(xlabel="test task", ylabel="tasks learnt", title="error matrix")
+    fig.colorbar(image, ax=left, label=found.metric.title)
+    left.set(xlabel="test task", ylabel="tasks learnt", title=f"{found.metric.title} of each task")
     steps = np.arange(1, len(errors) + 1)
-    right.plot(steps, errors.mean(axis=1), color="#0072B2", marker="o", ms=3, label="this model")
+    means = [mean_of(row) for row in errors]
+    right.plot(steps, means, color="#0072B2", marker="o", ms=3, label="this model")
     if found.offline is not None:
-        level = float(np.mean(found.offline))
+        level = mean_of(found.offline)
         right.axhline(level, color="black", ls="--", lw=1.2, label=f"offline: {number(level)}")
-    right.set(xlabel="tasks learnt", ylabel=f"{found.metric}, mean over all test tasks")
+    right.set(xlabel="tasks learnt", ylabel=f"{found.metric.title}, mean over all test tasks")
     if wide:
         right.set_yscale("log")
     right.grid(alpha=0.25)
