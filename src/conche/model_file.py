@@ -18,20 +18,14 @@ from sklearn.base import is_classifier
 from . import estimators
 from .common.arrays import Array
 from .common.atomic import write_atomically
-from .common.sealed import digest, seal, unseal
+from .common.sealed import seal, unseal
 from .common.words import one_line
 from .errors import ModelFileError, ParameterError
-from .estimators.arrivals import Stiffness
 from .estimators.base import LinearModel
-from .estimators.gap import Account
-from .estimators.inputs import Schema
-from .estimators.judge import Judge
-from .estimators.labels import Labels
-from .estimators.state import RoundRecord, StreamState, TaskRecord
-from .network.base import coefficients, share
-from .nodes import NodeState, Partition
+from .estimators.state import StreamState
 from .nodes.solvers import SOLVERS, Memory, SolverOption, option
 from .rounds import get_loss
+from .state_file import arrays_of, description, restored
 from .tasks.mark import Mark
 
 FORMAT = 3
@@ -45,8 +39,6 @@ DAMAGE = (  # whatever a file that is not ours leads to
     MemoryError,
 )
 CLASSES = ("CoCoARegressor", "CoCoAClassifier", "ConcheRegressor", "ConcheClassifier")
-ROUND_FIELDS = tuple(RoundRecord.__annotations__)
-TASK_FIELDS = tuple(TaskRecord.__annotations__)
 
 
 @dataclass(frozen=True)
@@ -90,66 +82,19 @@ def save(
         raise ParameterError(f"this {name} has not learnt anything yet: nothing to save")
     model.check_stream()  # what is saved must be able to go on
     state, network = model.state_, model.network_
-    arrays = _arrays(state, model.node_states(), timings)
+    arrays = arrays_of(state, model.node_states, timings)
     if run is not None and run.path is not None:
         arrays |= {f"path.{key}": array for key, array in run.path.items()}
     described = {
         "class": name,
         "parameters": _plain_parameters(model),
-        **_description(state),
+        **description(state),
         "arrays": sorted(arrays),
         "run": None if run is None else asdict(run) | {"path": None},
     }
     if network.writes_files():
         text = json.dumps(described, default=_number)
         write_atomically(path, seal(FORMAT, text, arrays))
-
-
-def _arrays(state: StreamState, nodes: list[NodeState], timings: bool) -> dict[str, Array]:
-    arrays: dict[str, Array] = {}
-    for k, node in enumerate(nodes):
-        arrays |= {f"node{k}.{key}": array for key, array in node.to_arrays().items()}
-    kinds: tuple[tuple[str, tuple[str, ...], Any], ...] = (
-        ("history", ROUND_FIELDS, state.history),
-        ("tasks", TASK_FIELDS, state.tasks),
-    )
-    for kind, names, records in kinds:
-        for key in names:
-            values = np.array([record[key] for record in records])
-            arrays[f"{kind}.{key}"] = values if timings or key != "seconds" else 0.0 * values
-    if state.account is not None:
-        arrays |= {
-            f"account.{k}": np.asarray(v) for k, v in asdict(state.account).items() if v is not None
-        }
-    if state.settings.partition is not None:
-        arrays["columns"] = _columns(state.setup.partition)
-    return arrays
-
-
-def _columns(partition: Partition) -> Array:
-    """All nodes' columns, one node after another."""
-    return np.concatenate([np.asarray(columns, dtype=np.int64) for columns in partition])
-
-
-def _description(state: StreamState) -> dict[str, Any]:
-    return {
-        "sizes": state.setup.partition.sizes,
-        "columns": digest(_columns(state.setup.partition)),
-        "schema": asdict(state.schema),
-        "n_outputs": state.judge.n_outputs,
-        "scores": list(state.judge.scores),
-        "strengths": list(state.judge.strengths),
-        "judged": state.judge.seen,
-        "meeting": state.setup.solver.meeting.value,
-        "agreed": state.agreed,
-        "flat": state.flat,
-        "classes": None if state.classes is None else state.classes.tolist(),
-        "classes_dtype": None if state.classes is None else str(state.classes.dtype),
-        "seen": None if state.labels is None else state.labels.seen.tolist(),
-        "counts": None if state.labels is None else state.labels.counts.tolist(),
-        "grown": state.labels is not None and state.labels.grown,
-        "stiffness": list(state.stiffness),
-    }
 
 
 def load(path: str | os.PathLike[str], network: Any = "local") -> LinearModel:
@@ -195,104 +140,8 @@ def _restored(
         raise ValueError(f"{sorted(missing)[0]} is missing")
     parameters = _parameters(described, arrays) | {"network": network}
     model: LinearModel = getattr(estimators, described["class"])(**parameters)
-    names = described["schema"]["names"]
-    schema = Schema(**described["schema"] | {"names": None if names is None else tuple(names)})
     get_loss(model.loss)
-    if schema.dtype not in ("float32", "float64"):
-        raise ValueError(f"unknown precision {schema.dtype!r}")
-    weights = sum(len(a) for key, a in arrays.items() if key.endswith(".weights"))
-    if not isinstance(schema.n_features, int) or not 0 < schema.n_features <= weights:
-        raise ValueError(f"{weights} weights are too few for its columns")
-    setup, settings = model.make_setup(schema.n_features)
-    if digest(_columns(setup.partition)) != described["columns"]:
-        raise ValueError("the columns are not those of its partition")
-    judge = Judge(
-        tuple(map(float, described["strengths"])),
-        described["n_outputs"],
-        tuple(described["scores"]),
-        int(described["judged"]),
-        setup.solver.enough(sum(setup.partition.weight_counts())),
-    )
-    if setup.solver.meeting.value != described["meeting"]:
-        raise ModelFileError("its memory was kept with a coordinator: it cannot go on on a Graph")
-    known = setup.solver.strengths()
-    if len(judge.scores) != len(judge.strengths) or not set(judge.strengths) <= set(known):
-        raise ValueError("scores do not fit the solver")
-    outputs = len(judge.strengths) * judge.n_outputs
-    shapes = [(count, outputs) for count in setup.weight_counts()]
-    nodes = _nodes(shapes, arrays, setup.partition.intercept)
-    nowhere = np.zeros(outputs)  # how far weights reach matters while a task is learnt
-    shares = [share(setup.scaling, node, nowhere) for node in nodes[: len(setup.partition)]]
-    labels = _labels(described, judge.n_outputs)
-    if (labels is not None) != is_classifier(model):
-        raise ValueError("classes do not fit the model")
-    return model, StreamState(
-        settings=settings,
-        setup=setup,
-        schema=schema,
-        nodes=nodes,
-        judge=judge,
-        flat=bool(described["flat"]),
-        labels=labels,
-        agreed=float(described["agreed"]),
-        stiffness=Stiffness(*(float(part) for part in described["stiffness"])),
-        account=_account(arrays),
-        coefficients=coefficients(setup, shares),
-        history=tuple(_records("history", ROUND_FIELDS, arrays)),
-        tasks=tuple(_records("tasks", TASK_FIELDS, arrays)),
-    )
-
-
-def _nodes(
-    shapes: list[tuple[int, int]], arrays: dict[str, Array], intercept: bool
-) -> list[NodeState]:
-    nodes = []
-    for k, shape in enumerate(shapes):
-        prefix = f"node{k}."
-        own = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
-        node = NodeState.from_arrays(own)
-        if node.weights.shape != shape:
-            raise ValueError("weights do not fit the partition")
-        for key, array in own.items():  # numbers of columns, the intercept's not among them
-            p = shape[0] - 1 if key.startswith("numbers.") and intercept and k == 0 else shape[0]
-            if p not in array.shape:
-                raise ValueError(f"{prefix}{key} has shape {array.shape}")
-        nodes.append(node)
-    return nodes
-
-
-def _labels(described: dict[str, Any], n_outputs: int) -> Labels | None:
-    """The labels in their own type, if that is one of labels."""
-    labels, seen = described["classes"], described["seen"]
-    if labels is None:
-        return None
-    kind, counts = np.dtype(described["classes_dtype"]), np.array(described["counts"], dtype=float)
-    most = max((len(label) for label in labels if isinstance(label, str)), default=0)
-    if kind.kind not in "biufUO" or len(labels) < 1 or kind.itemsize > 1024 + 4 * most:
-        raise ValueError("its classes are no labels")
-    if len(seen) != len(labels) or not any(seen) or not all(isinstance(s, bool) for s in seen):
-        raise ValueError("which classes have appeared does not fit them")
-    if counts.shape != (len(labels),) or not np.all(counts >= 0):
-        raise ValueError("how often classes came does not fit them")
-    if not isinstance(described["grown"], bool):
-        raise ValueError("whether classes have come later is not said")
-    known = Labels(np.array(labels, kind), np.array(seen), counts, described["grown"])
-    if known.n_outputs != n_outputs:
-        raise ValueError("outputs do not fit the classes")
-    return known
-
-
-def _account(arrays: dict[str, Array]) -> Account | None:
-    own = {k.removeprefix("account."): a for k, a in arrays.items() if k.startswith("account.")}
-    if not own:
-        return None
-    cut, blind = float(own.pop("cut").item()), bool(own.pop("blind").item())
-    return Account(cut=cut, blind=blind, **own)
-
-
-def _records(kind: str, names: tuple[str, ...], arrays: dict[str, Array]) -> list[Any]:
-    rows = zip(*(arrays[f"{kind}.{key}"].tolist() for key in names), strict=True)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return model, restored(described, arrays, model.make_setup, is_classifier(model))
 
 
 def _restored_run(described: dict[str, Any], arrays: dict[str, Array]) -> Run | None:

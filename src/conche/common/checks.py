@@ -20,18 +20,22 @@ def whole(name: str, value: Any, least: int = 1, most: float = LARGEST) -> int:
     return int(_checked(name, value, Integral, least, most))
 
 
-def real(name: str, value: Any, least: float = 0.0, most: float = sys.float_info.max) -> float:
-    """A finite number of at least ``least`` and at most ``most``."""
-    return float(_checked(name, value, Real, least, most))
+def real(
+    name: str, value: Any, least: float = 0.0, most: float = sys.float_info.max, beside: str = ""
+) -> float:
+    """A finite number of at least ``least`` and at most ``most``; ``beside`` says what else would
+    do."""
+    return float(_checked(name, value, Real, least, most, beside))
 
 
-def _checked(name: str, value: Any, kind: Any, least: float, most: float) -> Any:
+def _checked(name: str, value: Any, kind: Any, least: float, most: float, beside: str = "") -> Any:
     is_bool = isinstance(value, bool | np.bool_)
     plain = value.item() if isinstance(value, np.generic) else value  # compared without overflow
     if is_bool or not isinstance(value, kind) or not least <= plain <= most:
         what = "a whole number" if kind is Integral else "a number"
         upto = f" and at most {most:g}" if most < LARGEST else ""
-        raise ParameterError(f"{name}={value!r} must be {what} of at least {least:g}{upto}")
+        other = f", or {beside}" if beside else ""
+        raise ParameterError(f"{name}={value!r} must be {what} of at least {least:g}{upto}{other}")
     return value
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -28,9 +26,8 @@ from .gap import Account, OfflineGap
 from .inputs import Inputs, check_features
 from .judge import Judge
 from .labels import Labels
-from .state import Lesson, RoundRecord, Settings, StreamState, TaskRecord, after_task, frozen
-
-M = TypeVar("M", bound="LinearModel")
+from .rivals import after_all, begun
+from .state import Lesson, RoundRecord, Settings, StreamState, TaskRecord, frozen
 
 
 class Targets(NamedTuple):
@@ -144,6 +141,11 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         return self.state_.damping
 
     @property
+    def discount_(self) -> float:
+        """The weight of the past per task; with ``discount="auto"``, the one that was chosen."""
+        return self.state_.discount
+
+    @property
     def offline_gap_(self) -> OfflineGap:
         """Memory: how far the offline ridge objective is above its minimum."""
         account = self.state_.account
@@ -209,7 +211,7 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         try:
             state = self._fresh(inputs, targets, wire) if reset else self._continued(wire)
             self._warn_if_nearly_square(state, inputs.X.shape[0])
-            learnt = after_task(state, meet(wire, state.setup), lesson)
+            learnt = after_all(state, meet(wire, state.setup), lesson)
         except BaseException:
             wire.abandon()
             raise
@@ -219,12 +221,14 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         """Take up a stream where it stood: ``state.nodes`` are the nodes' states themselves."""
         connection = connect(self.network)
         connection.network.start(state.setup)
-        placed = meet(connection.network, state.setup).place(state.nodes)
-        self._held = Held(connection, replace(state, nodes=placed))
+        place = meet(connection.network, state.setup).place
+        rivals = tuple(replace(rival, nodes=place(rival.nodes)) for rival in state.rivals)
+        self._held = Held(connection, replace(state, nodes=place(state.nodes), rivals=rivals))
 
-    def node_states(self) -> list[NodeState]:
+    def node_states(self, state: StreamState | None = None) -> list[NodeState]:
         """Every node's state, wherever it is; last the coordinator's, where it has one."""
-        return meet(self.network_, self.state_.setup).fetch(self.state_.nodes)
+        state = self.state_ if state is None else state
+        return meet(self.network_, state.setup).fetch(state.nodes)
 
     def _fresh(self, inputs: Inputs, targets: Targets, network: Network) -> StreamState:
         """A stream that is about to begin: nodes with zero weights."""
@@ -240,8 +244,10 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         account = None
         if setup.solver.remembers:
             account = Account.of(judge.strengths, judge.n_outputs)
-        return StreamState(
-            settings, setup, inputs.schema, placed, judge, targets.flat, targets.labels, account
+        return begun(
+            StreamState(
+                settings, setup, inputs.schema, placed, judge, targets.flat, targets.labels, account
+            )
         )
 
     def _continued(self, network: Network) -> StreamState:
@@ -326,24 +332,3 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.missing == "refuse"
         return tags
-
-
-def with_defaults(**defaults: Any) -> Callable[[type[M]], type[M]]:
-    """Give a class its parent's constructor with other defaults, which ``help`` shows."""
-
-    def changed(cls: type[M]) -> type[M]:
-        inherited = cls.__init__
-
-        def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-            inherited(self, *args, **(defaults | kwargs))
-
-        known = inspect.signature(inherited, eval_str=True)
-        parameters = [
-            p.replace(default=defaults.get(p.name, p.default)) for p in known.parameters.values()
-        ]
-        new = known.replace(parameters=parameters)
-        __init__.__signature__ = new  # type: ignore[attr-defined]  # inspect reads it there
-        cls.__init__ = __init__  # type: ignore[method-assign]  # the point of the decorator
-        return cls
-
-    return changed

@@ -12,7 +12,8 @@ from ..common.scores import chosen, error_rate, probabilities, winners
 from ..network import Network
 from ..nodes.solvers import SolverOption
 from ..rounds.losses import LOSSES, get_loss
-from .base import LinearModel, Targets, with_defaults
+from .base import LinearModel, Targets
+from .defaults import with_defaults
 from .inputs import check_task, check_weights
 from .labels import Labels
 

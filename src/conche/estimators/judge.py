@@ -1,8 +1,9 @@
-"""Damping that chooses itself: five models learn side by side, and the next task is their judge."""
+"""Damping and discounts that choose themselves: models side by side, and tasks are their judge."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from ..common.arrays import Array
 from ..common.outputs import Outputs
 
 TIED = 1e-6  # relative: of scores
+SURE = 1.5  # standard errors by which a discount must have been better than none
 
 
 @dataclass(frozen=True)
@@ -78,3 +80,20 @@ class Judge:
     def outputs(self) -> slice:
         """Which of the nodes' outputs are the model's."""
         return slice(self.winner * self.n_outputs, (self.winner + 1) * self.n_outputs)
+
+
+class Evidence(NamedTuple):
+    """What a path has gained on the one that never forgets: sums over tasks of the gain and of its
+    square, in the unit of the loss."""
+
+    gain: float = 0.0
+    squares: float = 0.0
+
+    def after(self, gain: float) -> Evidence:
+        """With one more task."""
+        return Evidence(self.gain + gain, self.squares + gain**2)
+
+    @property
+    def sure(self) -> bool:
+        """Whether it is more than luck: gains that only vary add up to the root of the squares."""
+        return self.gain > SURE * self.squares**0.5

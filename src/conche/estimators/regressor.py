@@ -11,7 +11,8 @@ from ..common.arrays import Array
 from ..common.scores import mean_squared
 from ..errors import DataError
 from ..rounds import get_loss
-from .base import LinearModel, Targets, with_defaults
+from .base import LinearModel, Targets
+from .defaults import with_defaults
 from .inputs import check_task, check_weights
 
 

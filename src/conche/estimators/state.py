@@ -23,7 +23,7 @@ from ..rounds.losses import Weighed
 from .arrivals import Stiffness, shares
 from .gap import Account, OfflineGap
 from .inputs import Schema
-from .judge import Judge
+from .judge import Evidence, Judge
 from .labels import Labels
 
 NOTABLE = 0.01  # of the offline objective: a gap that is said aloud
@@ -94,6 +94,10 @@ class StreamState:
     labels: Labels | None = None  # of a classifier
     account: Account | None = None  # memory: what it has lost
     stiffness: Stiffness = field(default_factory=Stiffness)  # of what it keeps
+    discount: float = 1.0  # the weight of the past per task
+    tested: float = 0.0  # mean loss of the last task before it was learnt
+    evidence: Evidence = field(default_factory=Evidence)  # for it, where several are tried
+    rivals: tuple[StreamState, ...] = ()  # the stream with the others
     agreed: float = 0.0  # the damping that the nodes agreed on
     coefficients: Coefficients | None = None  # None before the first task
     history: tuple[RoundRecord, ...] = ()
@@ -218,6 +222,7 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         None if lesson.labels is None else shares(lesson.labels, judge),
     )
     done = learn(network, state.nodes, job, steps, lesson.n_rounds)
+    tested = float(np.sum(done.tested[judge.outputs]))
     judge = judge.having_seen(done.tested, done.left_out, context.weight)
     now = replace(state, judge=judge)
     shown, counted = now.shown, now.counted
@@ -238,6 +243,7 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         judge=judge,
         account=account,
         stiffness=_stiffness(state, job, lesson, done),
+        tested=tested,
         agreed=done.context.damping,
         coefficients=done.coefficients,
         history=(*state.history, *rounds),
@@ -260,7 +266,7 @@ def _context(
         smoothness=lesson.loss.smoothness,
         quadratic=lesson.loss.quadratic,
         damping=state.agreed,
-        discount=state.setup.solver.discount,
+        discount=state.discount,
         sigma=sigma,
         intercept=partition.intercept,
         apart=network.apart,

@@ -37,7 +37,7 @@ class Train:
         "Directions of the past that are kept (memory); up to so many columns, all."
     )
     damping: str | None = option("A number, or auto (memory, damped).")
-    discount: float | None = option("Weight of the past per task (memory).")
+    discount: str | None = option("Weight of the past per task: a number, or auto (memory).")
     local_steps: int | None = option(
         "Steps inside a node, instead of factorising its block (exact, damped)."
     )
@@ -140,7 +140,8 @@ def _solver_options(options: Train) -> dict[str, Any]:
 
     own = signature(SOLVERS[one_of("solver", options.solver, SOLVERS)]).parameters
     given = {name: getattr(options, name) for name in SOLVER_OPTIONS}
-    given["damping"] = _damping(options.damping)
+    for name in ("damping", "discount"):
+        given[name] = _number_or_auto(name, given[name])
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         if name not in own:
@@ -158,13 +159,13 @@ def _dashed(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _damping(text: str | None) -> float | str | None:
+def _number_or_auto(name: str, text: str | None) -> float | str | None:
     if text is None or text == "auto":
         return text
     try:
         return float(text)
     except ValueError:
-        raise ParameterError(f"--damping {text} must be a number or auto") from None
+        raise ParameterError(f"--{name} {text} must be a number or auto") from None
 
 
 def _network(options: Train) -> Any:

@@ -111,7 +111,7 @@ S = TypeVar("S", bound=Subproblem)
 class Solver(ABC, Generic[S]):
     """What one node does with its block."""
 
-    discount: float = 1.0  # the weight of the past per task, where there is any
+    discounts: tuple[float, ...] = (1.0,)  # weights of the past per task, to choose from
     remembers: ClassVar[bool] = False  # whether past tasks are kept
 
     @property

@@ -29,7 +29,10 @@ MOST_NUMBERS = 1 << 25  # of all directions together: 256 MB
 
 SIDE_BY_SIDE = (1.0, 1e-4, 1e-3, 1e-2, 0.1, 3.0, 10.0, 30.0, 100.0)  # strengths of the ridge
 
+DISCOUNTS: tuple[float, ...] = (1.0, 0.9, 0.7, 0.4, 0.1, 0.0)  # of the past, a task
+
 Damping = float | Literal["auto"] | None
+Discount = float | Literal["auto"]
 
 
 class SolverOption(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn ships no types
@@ -99,7 +102,9 @@ class Memory(SolverOption):
         depends on neither its unit nor its origin (sparse columns share one). Nine strengths of it
         learn side by side until two samples a column have been seen; then the one that predicts
         samples best that are left out goes on alone. ``"auto"``: all of them go on for ever.
-    discount : the weight of the past per task; 1 never forgets.
+    discount : the weight of the past per task; 1 never forgets. ``"auto"``: six pasts with weights
+        from 1 to 0 learn side by side (six times the work), each predicts every task before it
+        learns it, and one that forgets becomes the model once it has been surely better.
 
     Examples
     --------
@@ -108,7 +113,7 @@ class Memory(SolverOption):
     ConcheRegressor(n_nodes=4, solver=Memory(discount=0.99, rank=300))
     """
 
-    def __init__(self, rank: int | None = None, damping: Damping = None, discount: float = 1.0):
+    def __init__(self, rank: int | None = None, damping: Damping = None, discount: Discount = 1.0):
         self.rank = rank
         self.damping = damping
         self.discount = discount
@@ -125,13 +130,15 @@ class Memory(SolverOption):
             rank = default_rank(columns) if central else 0
         auto = _is_auto(self.damping)
         damping = None if auto else _damping(self.damping)
-        discount = real("discount", self.discount, most=1.0)
+        discounts = DISCOUNTS
+        if not _is_auto(self.discount):
+            discounts = (real("discount", self.discount, most=1.0, beside="'auto'"),)
         each: tuple[float, ...] = (1.0,)
         if auto or damping is None:
             each = SIDE_BY_SIDE if rank else STRENGTHS if auto else each
         if columns <= rank:
-            return PooledMemory(damping, discount, seed, each, not auto)
-        return PrincipalMemory(damping, discount, seed, each, not auto, rank)
+            return PooledMemory(damping, discounts, seed, each, not auto)
+        return PrincipalMemory(damping, discounts, seed, each, not auto, rank)
 
 
 def default_rank(n_columns: int) -> int:
@@ -193,8 +200,8 @@ def _inexact(base: ExactSolver | DampedSolver, local_steps: Any) -> Solver[Any]:
     return base if local_steps is None else InexactSolver(base, whole("local_steps", local_steps))
 
 
-def _is_auto(damping: Any) -> bool:
-    return isinstance(damping, str) and damping == "auto"
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
 
 
 def _damping(value: Any) -> float | None:

@@ -52,7 +52,7 @@ class Ridged(Solver[S], ABC):
     remembers: ClassVar[bool] = True
 
     damping: float | None = None
-    discount: float = 1.0
+    discounts: tuple[float, ...] = (1.0,)
     seed: int = 0
     each: tuple[float, ...] = (1.0,)
     settles: bool = False

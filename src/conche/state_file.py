@@ -1,0 +1,220 @@
+"""A stream's state as arrays and as a description that JSON can hold, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from .common.arrays import Array
+from .common.sealed import digest
+from .errors import ModelFileError
+from .estimators.arrivals import Stiffness
+from .estimators.gap import Account
+from .estimators.inputs import Schema
+from .estimators.judge import Evidence, Judge
+from .estimators.labels import Labels
+from .estimators.state import RoundRecord, Settings, StreamState, TaskRecord
+from .network.base import coefficients, share
+from .nodes import NodeState, Partition, Setup
+
+ROUND_FIELDS = tuple(RoundRecord.__annotations__)
+TASK_FIELDS = tuple(TaskRecord.__annotations__)
+
+
+def arrays_of(
+    state: StreamState, fetch: Callable[[StreamState], list[NodeState]], timings: bool
+) -> dict[str, Array]:
+    """All arrays of a state by name; ``fetch`` gets the nodes' own, wherever they are."""
+    arrays = _path_arrays(state, fetch(state))
+    for i, rival in enumerate(state.rivals):
+        own = _path_arrays(rival, fetch(rival))
+        arrays |= {f"rival{i}.{key}": array for key, array in own.items()}
+    kinds: tuple[tuple[str, tuple[str, ...], Any], ...] = (
+        ("history", ROUND_FIELDS, state.history),
+        ("tasks", TASK_FIELDS, state.tasks),
+    )
+    for kind, names, records in kinds:
+        for key in names:
+            values = np.array([record[key] for record in records])
+            arrays[f"{kind}.{key}"] = values if timings or key != "seconds" else 0.0 * values
+    if state.settings.partition is not None:
+        arrays["columns"] = columns_of(state.setup.partition)
+    return arrays
+
+
+def _path_arrays(state: StreamState, nodes: list[NodeState]) -> dict[str, Array]:
+    """What the stream has of its own with each discount."""
+    arrays: dict[str, Array] = {}
+    for k, node in enumerate(nodes):
+        arrays |= {f"node{k}.{key}": array for key, array in node.to_arrays().items()}
+    if state.account is not None:
+        arrays |= {
+            f"account.{k}": np.asarray(v) for k, v in asdict(state.account).items() if v is not None
+        }
+    return arrays
+
+
+def columns_of(partition: Partition) -> Array:
+    """All nodes' columns, one node after another."""
+    return np.concatenate([np.asarray(columns, dtype=np.int64) for columns in partition])
+
+
+def description(state: StreamState) -> dict[str, Any]:
+    """Everything else."""
+    return {
+        "sizes": state.setup.partition.sizes,
+        "columns": digest(columns_of(state.setup.partition)),
+        "schema": asdict(state.schema),
+        "meeting": state.setup.solver.meeting.value,
+        "flat": state.flat,
+        "classes": None if state.classes is None else state.classes.tolist(),
+        "classes_dtype": None if state.classes is None else str(state.classes.dtype),
+        "seen": None if state.labels is None else state.labels.seen.tolist(),
+        "counts": None if state.labels is None else state.labels.counts.tolist(),
+        "grown": state.labels is not None and state.labels.grown,
+        **_path_description(state),
+        "rivals": [_path_description(rival) for rival in state.rivals],
+    }
+
+
+def _path_description(state: StreamState) -> dict[str, Any]:
+    return {
+        "n_outputs": state.judge.n_outputs,
+        "scores": list(state.judge.scores),
+        "strengths": list(state.judge.strengths),
+        "judged": state.judge.seen,
+        "agreed": state.agreed,
+        "stiffness": list(state.stiffness),
+        "discount": state.discount,
+        "tested": state.tested,
+        "evidence": list(state.evidence),
+    }
+
+
+def restored(
+    described: dict[str, Any],
+    arrays: dict[str, Array],
+    make: Callable[[int], tuple[Setup, Settings]],
+    has_labels: bool,
+) -> StreamState:
+    """The state; ``make`` says what its nodes are made with for so many columns. Whatever is no
+    state leads to an error of some kind."""
+    names = described["schema"]["names"]
+    schema = Schema(**described["schema"] | {"names": None if names is None else tuple(names)})
+    if schema.dtype not in ("float32", "float64"):
+        raise ValueError(f"unknown precision {schema.dtype!r}")
+    weights = sum(len(a) for key, a in arrays.items() if key.endswith(".weights"))
+    if not isinstance(schema.n_features, int) or not 0 < schema.n_features <= weights:
+        raise ValueError(f"{weights} weights are too few for its columns")
+    setup, settings = make(schema.n_features)
+    if digest(columns_of(setup.partition)) != described["columns"]:
+        raise ValueError("the columns are not those of its partition")
+    if setup.solver.meeting.value != described["meeting"]:
+        raise ModelFileError("its memory was kept with a coordinator: it cannot go on on a Graph")
+    labels = _labels(described, described["n_outputs"])
+    if (labels is not None) != has_labels:
+        raise ValueError("classes do not fit the model")
+    discounts = [described["discount"], *(rival["discount"] for rival in described["rivals"])]
+    if sorted(discounts) != sorted(setup.solver.discounts):
+        raise ValueError("discounts do not fit the solver")
+    judge = Judge((1.0,), described["n_outputs"], (0.0,))
+    blank = StreamState(settings, setup, schema, (), judge, bool(described["flat"]), labels)
+    history, tasks = (
+        tuple(_records(kind, fields, arrays))
+        for kind, fields in (("history", ROUND_FIELDS), ("tasks", TASK_FIELDS))
+    )
+    blank = replace(blank, history=history, tasks=tasks)
+    rivals = [
+        _path(blank, own, {k.removeprefix(f"rival{i}."): a for k, a in arrays.items()})
+        for i, own in enumerate(described["rivals"])
+    ]
+    return replace(_path(blank, described, arrays), rivals=tuple(rivals))
+
+
+def _path(blank: StreamState, described: dict[str, Any], arrays: dict[str, Array]) -> StreamState:
+    """The stream with one of its discounts."""
+    setup = blank.setup
+    judge = Judge(
+        tuple(map(float, described["strengths"])),
+        described["n_outputs"],
+        tuple(described["scores"]),
+        int(described["judged"]),
+        setup.solver.enough(sum(setup.partition.weight_counts())),
+    )
+    known = setup.solver.strengths()
+    if len(judge.scores) != len(judge.strengths) or not set(judge.strengths) <= set(known):
+        raise ValueError("scores do not fit the solver")
+    if judge.n_outputs != blank.judge.n_outputs:
+        raise ValueError("outputs do not fit each other")
+    outputs = len(judge.strengths) * judge.n_outputs
+    shapes = [(count, outputs) for count in setup.weight_counts()]
+    nodes = _nodes(shapes, arrays, setup.partition.intercept)
+    nowhere = np.zeros(outputs)  # how far weights reach matters while a task is learnt
+    shares = [share(setup.scaling, node, nowhere) for node in nodes[: len(setup.partition)]]
+    return replace(
+        blank,
+        nodes=nodes,
+        judge=judge,
+        agreed=float(described["agreed"]),
+        stiffness=Stiffness(*(float(part) for part in described["stiffness"])),
+        discount=float(described["discount"]),
+        tested=float(described["tested"]),
+        evidence=Evidence(*(float(part) for part in described["evidence"])),
+        account=_account(arrays),
+        coefficients=coefficients(setup, shares),
+    )
+
+
+def _nodes(
+    shapes: list[tuple[int, int]], arrays: dict[str, Array], intercept: bool
+) -> list[NodeState]:
+    nodes = []
+    for k, shape in enumerate(shapes):
+        prefix = f"node{k}."
+        own = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+        node = NodeState.from_arrays(own)
+        if node.weights.shape != shape:
+            raise ValueError("weights do not fit the partition")
+        for key, array in own.items():  # numbers of columns, the intercept's not among them
+            p = shape[0] - 1 if key.startswith("numbers.") and intercept and k == 0 else shape[0]
+            if p not in array.shape:
+                raise ValueError(f"{prefix}{key} has shape {array.shape}")
+        nodes.append(node)
+    return nodes
+
+
+def _labels(described: dict[str, Any], n_outputs: int) -> Labels | None:
+    """The labels in their own type, if that is one of labels."""
+    labels, seen = described["classes"], described["seen"]
+    if labels is None:
+        return None
+    kind, counts = np.dtype(described["classes_dtype"]), np.array(described["counts"], dtype=float)
+    most = max((len(label) for label in labels if isinstance(label, str)), default=0)
+    if kind.kind not in "biufUO" or len(labels) < 1 or kind.itemsize > 1024 + 4 * most:
+        raise ValueError("its classes are no labels")
+    if len(seen) != len(labels) or not any(seen) or not all(isinstance(s, bool) for s in seen):
+        raise ValueError("which classes have appeared does not fit them")
+    if counts.shape != (len(labels),) or not np.all(counts >= 0):
+        raise ValueError("how often classes came does not fit them")
+    if not isinstance(described["grown"], bool):
+        raise ValueError("whether classes have come later is not said")
+    known = Labels(np.array(labels, kind), np.array(seen), counts, described["grown"])
+    if known.n_outputs != n_outputs:
+        raise ValueError("outputs do not fit the classes")
+    return known
+
+
+def _account(arrays: dict[str, Array]) -> Account | None:
+    own = {k.removeprefix("account."): a for k, a in arrays.items() if k.startswith("account.")}
+    if not own:
+        return None
+    cut, blind = float(own.pop("cut").item()), bool(own.pop("blind").item())
+    return Account(cut=cut, blind=blind, **own)
+
+
+def _records(kind: str, names: tuple[str, ...], arrays: dict[str, Array]) -> list[Any]:
+    rows = zip(*(arrays[f"{kind}.{key}"].tolist() for key in names), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in rows]
