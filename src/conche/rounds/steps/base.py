@@ -196,5 +196,14 @@ def measure(
     rounding = 16 * np.sqrt(len(Az)) * float(np.finfo(Az.dtype).eps)
     done = done | (rz <= rounding * size)
     if isinstance(scalars, PenaltyScalars):
-        done = done | (scalars.slack <= 8 * float(np.finfo(float).eps) * np.abs(point.total))
+        done = done | (scalars.slack <= _unseen(point))
     return zPz, dPz, rz, done
+
+
+def _unseen(point: Point) -> Array:
+    """Changes of the objective that cannot be told from rounding: of itself, and of predictions,
+    which are known to so many digits (an output that is predicted to the last one has an objective
+    of next to nothing, and a share of that is no measure)."""
+    eps = 8 * float(np.finfo(float).eps)
+    g, v = (np.linalg.norm(x.astype(float), axis=0) for x in (point.g, point.v))
+    return np.asarray(eps * np.abs(point.total) + 0.5 * (eps * (g + v)) ** 2)
