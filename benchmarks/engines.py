@@ -36,7 +36,7 @@ def rounds(
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((n, columns)), rng.standard_normal((n, 1))
     partition = Partition.make(columns, partition=[columns // K] * K)
-    setup = Setup(option("exact").solver(partition, 0), partition)
+    setup = Setup(option("exact").solver(columns, 0), partition)
     network.start(setup)
     v = network.begin(X, network.place(setup.fresh(1, X.dtype.name))).predictions
     network.factorise(Context(0, K, n, n, 1.0))

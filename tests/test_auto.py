@@ -12,7 +12,6 @@ import pytest
 import conche
 from conche import Task
 from conche.common.arrays import Array
-from conche.nodes import Partition
 from conche.nodes.solvers import Solver, SolverOption
 from conche.nodes.solvers.damped import DampedSolver
 from conche.nodes.solvers.principal import PrincipalMemory
@@ -27,7 +26,7 @@ class Fixed(SolverOption):
     def __init__(self, base: Solver[Any], strength: float | None):
         self.base, self.strength = base, strength
 
-    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
         each = STRENGTHS if self.strength is None else (self.strength,)
         if isinstance(self.base, PrincipalMemory):
             return replace(self.base, each=each)

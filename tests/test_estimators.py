@@ -115,7 +115,7 @@ def test_pandas_columns_are_remembered_and_checked() -> None:
     frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(8)])
     model = conche.CoCoARegressor(n_nodes=2).partial_fit(frame, y)
     assert list(model.feature_names_in_) == list(frame.columns)
-    with pytest.raises(conche.DataError, match="feature names"):
+    with pytest.raises(conche.DataError, match="column 'x3' of the stream is missing"):
         model.partial_fit(frame.rename(columns={"x3": "other"}), y)
 
 

@@ -18,7 +18,6 @@ from conche.common.arrays import Array
 from conche.common.sealed import DESCRIPTION, digest, seal, unseal
 from conche.model_file import FORMAT
 from conche.network import LocalNetwork
-from conche.nodes.partition import Partition
 from conche.nodes.solvers import Solver, SolverOption
 from conche.nodes.solvers.damped import DampedSolver
 
@@ -89,8 +88,11 @@ def test_feature_names_come_back(tmp_path: Path) -> None:
     conche.save(model, tmp_path / "m")
     again = conche.load(tmp_path / "m")
     assert list(again.feature_names_in_) == list("abcd")
-    with pytest.raises(ValueError, match="feature names"):
-        again.partial_fit(X[list("abdc")], np.ones(4))
+    with pytest.raises(ValueError, match="column 'd' of the stream is missing"):
+        again.partial_fit(X[list("abc")], np.ones(4))
+    y = np.arange(4.0)
+    turned = conche.load(tmp_path / "m").partial_fit(X[list("abdc")], y)  # by name, in any order
+    assert np.array_equal(turned.coef_, again.partial_fit(X, y).coef_)
 
 
 @pytest.mark.parametrize("keep", [0, 5, 100, 0.5, 0.99])
@@ -224,7 +226,7 @@ def test_a_file_from_before_the_first_release_is_refused_in_one_line(
 class Own(SolverOption):
     """A user's own solver."""
 
-    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
         return DampedSolver(1.0)
 
 

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
 
 from . import estimators
 from .common.arrays import Array
@@ -23,6 +22,7 @@ from .common.words import one_line
 from .errors import ModelFileError, ParameterError
 from .estimators.base import LinearModel
 from .estimators.state import StreamState
+from .nodes.partition import by_name
 from .nodes.solvers import SOLVERS, Memory, SolverOption, option
 from .rounds import get_loss
 from .state_file import arrays_of, description, restored
@@ -141,7 +141,7 @@ def _restored(
     parameters = _parameters(described, arrays) | {"network": network}
     model: LinearModel = getattr(estimators, described["class"])(**parameters)
     get_loss(model.loss)
-    return model, restored(described, arrays, model.make_setup, is_classifier(model))
+    return model, restored(described, arrays, model)
 
 
 def _restored_run(described: dict[str, Any], arrays: dict[str, Array]) -> Run | None:
@@ -168,8 +168,9 @@ def _plain_parameters(model: LinearModel) -> dict[str, Any]:
             )
         plain["solver"] = {"name": known[0], **solver.get_params()}
     if plain["partition"] is not None:  # sizes here; lists of columns in an array
-        lists = any(np.ndim(block) for block in plain["partition"])
-        plain["partition"] = "columns" if lists else list(plain["partition"])
+        blocks = [np.asarray(block).tolist() for block in plain["partition"]]
+        lists = any(isinstance(block, list) for block in blocks) and not by_name(blocks)
+        plain["partition"] = "columns" if lists else blocks
     if isinstance(plain.get("class_weight"), dict):  # pairs: JSON's keys are texts
         plain["class_weight"] = [list(pair) for pair in plain["class_weight"].items()]
     return dict(json.loads(json.dumps(plain, default=_number)))

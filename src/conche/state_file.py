@@ -7,18 +7,20 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from .common.arrays import Array
 from .common.sealed import digest
 from .errors import ModelFileError
 from .estimators.arrivals import Stiffness
+from .estimators.base import LinearModel
 from .estimators.gap import Account
 from .estimators.inputs import Schema
 from .estimators.judge import Evidence, Judge
 from .estimators.labels import Labels
-from .estimators.state import RoundRecord, Settings, StreamState, TaskRecord
+from .estimators.state import RoundRecord, StreamState, TaskRecord
 from .network.base import coefficients, share
-from .nodes import NodeState, Partition, Setup
+from .nodes import NodeState, Partition
 
 ROUND_FIELDS = tuple(RoundRecord.__annotations__)
 TASK_FIELDS = tuple(TaskRecord.__annotations__)
@@ -40,7 +42,7 @@ def arrays_of(
         for key in names:
             values = np.array([record[key] for record in records])
             arrays[f"{kind}.{key}"] = values if timings or key != "seconds" else 0.0 * values
-    if state.settings.partition is not None:
+    if state.settings.partition is not None or _has_grown(state):
         arrays["columns"] = columns_of(state.setup.partition)
     return arrays
 
@@ -57,6 +59,11 @@ def _path_arrays(state: StreamState, nodes: list[NodeState]) -> dict[str, Array]
     return arrays
 
 
+def _has_grown(state: StreamState) -> bool:
+    """Whether columns have come, or left, since the stream began."""
+    return state.begun != sum(state.setup.partition.weight_counts())
+
+
 def columns_of(partition: Partition) -> Array:
     """All nodes' columns, one node after another."""
     return np.concatenate([np.asarray(columns, dtype=np.int64) for columns in partition])
@@ -66,6 +73,8 @@ def description(state: StreamState) -> dict[str, Any]:
     """Everything else."""
     return {
         "sizes": state.setup.partition.sizes,
+        "begun": state.begun,
+        "grown_columns": _has_grown(state),
         "columns": digest(columns_of(state.setup.partition)),
         "schema": asdict(state.schema),
         "meeting": state.setup.solver.meeting.value,
@@ -95,13 +104,10 @@ def _path_description(state: StreamState) -> dict[str, Any]:
 
 
 def restored(
-    described: dict[str, Any],
-    arrays: dict[str, Array],
-    make: Callable[[int], tuple[Setup, Settings]],
-    has_labels: bool,
+    described: dict[str, Any], arrays: dict[str, Array], model: LinearModel
 ) -> StreamState:
-    """The state; ``make`` says what its nodes are made with for so many columns. Whatever is no
-    state leads to an error of some kind."""
+    """The state of a stream that ``model``, which has its parameters, is to go on with. Whatever is
+    no state leads to an error of some kind."""
     names = described["schema"]["names"]
     schema = Schema(**described["schema"] | {"names": None if names is None else tuple(names)})
     if schema.dtype not in ("float32", "float64"):
@@ -109,19 +115,23 @@ def restored(
     weights = sum(len(a) for key, a in arrays.items() if key.endswith(".weights"))
     if not isinstance(schema.n_features, int) or not 0 < schema.n_features <= weights:
         raise ValueError(f"{weights} weights are too few for its columns")
-    setup, settings = make(schema.n_features)
+    partition, begun = None, int(described["begun"])
+    if described["grown_columns"]:
+        blocks = np.split(arrays["columns"], np.cumsum(described["sizes"])[:-1])
+        partition = Partition(blocks, schema.n_features, bool(model.fit_intercept))
+    setup, settings = model.make_setup(schema, partition, begun)
     if digest(columns_of(setup.partition)) != described["columns"]:
         raise ValueError("the columns are not those of its partition")
     if setup.solver.meeting.value != described["meeting"]:
         raise ModelFileError("its memory was kept with a coordinator: it cannot go on on a Graph")
     labels = _labels(described, described["n_outputs"])
-    if (labels is not None) != has_labels:
+    if (labels is not None) != is_classifier(model):
         raise ValueError("classes do not fit the model")
     discounts = [described["discount"], *(rival["discount"] for rival in described["rivals"])]
     if sorted(discounts) != sorted(setup.solver.discounts):
         raise ValueError("discounts do not fit the solver")
     judge = Judge((1.0,), described["n_outputs"], (0.0,))
-    blank = StreamState(settings, setup, schema, (), judge, bool(described["flat"]), labels)
+    blank = StreamState(settings, setup, schema, (), judge, bool(described["flat"]), begun, labels)
     history, tasks = (
         tuple(_records(kind, fields, arrays))
         for kind, fields in (("history", ROUND_FIELDS), ("tasks", TASK_FIELDS))

@@ -18,6 +18,7 @@ from .errors import ConcheError, DataError, ParameterError, StreamError
 from .estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, ConcheRegressor
 from .estimators.base import LinearModel
 from .estimators.connection import connect
+from .estimators.inputs import Schema
 from .model_file import Run, load_run, save
 from .nodes import Partition
 from .nodes.solvers import SOLVERS, option
@@ -190,7 +191,8 @@ def check_settings(model: LinearModel, stream: FileStream) -> None:
     """What is wrong with the model's parameters is said before any task is blamed for it."""
     get_loss(model.loss)
     model.check_parameters()
-    setup, _ = model.make_setup(len(stream.columns))
+    names = tuple(stream.columns)
+    setup, _ = model.make_setup(Schema(len(names), names, "float64"))
     choose_steps(model.steps, setup.solver, connect(model.network).network)
 
 

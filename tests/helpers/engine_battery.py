@@ -33,7 +33,7 @@ SOLVERS: tuple[dict[str, Any], ...] = (
 TURNED = ("gram", "root", "principal")  # directions have signs and a basis of their own
 PARTITION = [[0, 3, 5], [1, 2, 4, 6, 7, 8, 9, 10]]
 Model = conche.CoCoARegressor | conche.CoCoAClassifier
-Case = tuple[type[Model], dict[str, Any], list[tuple[Array, Array]]]
+Case = tuple[type[Model], dict[str, Any], list[tuple[Any, Array]]]
 
 
 def cases() -> Iterator[Case]:
@@ -50,11 +50,28 @@ def cases() -> Iterator[Case]:
             for loss in ("squared", "logistic"):
                 yield conche.CoCoAClassifier, both | {"loss": loss}, labels
     yield from mixed()
+    yield from arriving()
     later = [(t.X, np.digitize(t.y, [-0.3, 0.3]) % (i + 1)) for i, t in enumerate(tasks)]
     for options in SOLVERS[:1] + SOLVERS[3:6]:
         for loss in ("squared", "logistic"):
             both = options | {"n_rounds": 5, "partition": PARTITION, "loss": loss}
             yield conche.CoCoAClassifier, both, later
+
+
+def arriving() -> Iterator[Case]:
+    """Columns that come later, by name; and pasts with several discounts."""
+    pd = pytest.importorskip("pandas")
+    tasks = conche.gaussian_tasks(3, 30, 11, n_shared=6, noise_var=0.1)
+    names = [f"c{j}" for j in range(11)]
+    frames = [
+        (pd.DataFrame(t.X[:, :p], columns=names[:p]), t.y)
+        for t, p in zip(tasks, (7, 9, 11), strict=True)
+    ]
+    for options in SOLVERS[:1] + SOLVERS[3:]:
+        both = options | {"n_rounds": 5, "partition": [["c[0-2]", "c8"], ["*[3-79]", "c10"]]}
+        yield conche.CoCoARegressor, both, frames
+    auto = dict(solver=conche.Memory(discount="auto"), steps="cg", partition=PARTITION)
+    yield conche.CoCoARegressor, auto, [(t.X, t.y) for t in tasks]
 
 
 def mixed() -> Iterator[Case]:
@@ -72,7 +89,7 @@ def compare(network: Callable[[], Network]) -> list[str]:
 
 
 def _differences(
-    network: Network, kind: type[Model], options: dict[str, Any], data: list[tuple[Array, Array]]
+    network: Network, kind: type[Model], options: dict[str, Any], data: list[tuple[Any, Array]]
 ) -> Iterator[str]:
     here = kind(**options)
     there = kind(network=network, **options)

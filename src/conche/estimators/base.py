@@ -23,7 +23,8 @@ from ..rounds import STEPS, Loss
 from ..rounds.losses import LOSSES
 from .connection import Connection, connect
 from .gap import Account, OfflineGap
-from .inputs import Inputs, check_features
+from .growth import with_columns
+from .inputs import Inputs, Schema, check_features
 from .judge import Judge
 from .labels import Labels
 from .rivals import after_all, begun
@@ -210,6 +211,9 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         wire = connection.network
         try:
             state = self._fresh(inputs, targets, wire) if reset else self._continued(wire)
+            if inputs.schema.n_features > state.schema.n_features:
+                state, added = with_columns(state, inputs.schema, wire, self.partition)
+                lesson = lesson._replace(added=added)
             self._warn_if_nearly_square(state, inputs.X.shape[0])
             learnt = after_all(state, meet(wire, state.setup), lesson)
         except BaseException:
@@ -232,7 +236,7 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
 
     def _fresh(self, inputs: Inputs, targets: Targets, network: Network) -> StreamState:
         """A stream that is about to begin: nodes with zero weights."""
-        setup, settings = self.make_setup(inputs.schema.n_features)
+        setup, settings = self.make_setup(inputs.schema)
         enough = setup.solver.enough(sum(setup.partition.weight_counts()))
         strengths = setup.solver.strengths()
         if not targets.loss.quadratic and enough < np.inf:  # samples left out are too hard to tell
@@ -241,12 +245,21 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
         network.start(setup)
         outputs = len(judge.strengths) * judge.n_outputs
         placed = meet(network, setup).place(setup.fresh(outputs, inputs.schema.dtype))
+        weights = sum(setup.partition.weight_counts())
         account = None
         if setup.solver.remembers:
             account = Account.of(judge.strengths, judge.n_outputs)
         return begun(
             StreamState(
-                settings, setup, inputs.schema, placed, judge, targets.flat, targets.labels, account
+                settings,
+                setup,
+                inputs.schema,
+                placed,
+                judge,
+                targets.flat,
+                weights,
+                targets.labels,
+                account,
             )
         )
 
@@ -257,21 +270,28 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
             network.start(self.state_.setup)
         return self.state_
 
-    def make_setup(self, n_features: int) -> tuple[Setup, Settings]:
-        """What the nodes are made with for so many columns, and the settings behind it."""
-        partition = Partition.make(n_features, self.n_nodes, self.partition, self.fit_intercept)
-        settings = self._settings(partition)
+    def make_setup(
+        self, schema: Schema, partition: Partition | None = None, begun: int | None = None
+    ) -> tuple[Setup, Settings]:
+        """What the nodes are made with for these columns, and the settings behind it; where columns
+        have come since, ``partition`` says where they are, and the stream was ``begun`` with so
+        many weights."""
+        if partition is None:
+            partition = Partition.make(
+                schema.n_features, self.n_nodes, self.partition, self.fit_intercept, schema.names
+            )
+        settings = self._settings(begun or sum(partition.weight_counts()))
         centred = self.scaling is not None or settings.solver.remembers
         scaling = Scaling(self.scaling, self.missing, bool(self.fit_intercept) and centred)
         return Setup(settings.solver, partition, scaling), settings
 
-    def _settings(self, partition: Partition) -> Settings:
+    def _settings(self, n_weights: int) -> Settings:
         central = not isinstance(self.network, Network) or self.network.central
         return Settings(
             self.n_nodes,
             None if self.partition is None else frozen(self.partition),
             bool(self.fit_intercept),
-            option(self.solver).solver(partition, int(self.seed), central),
+            option(self.solver).solver(n_weights, int(self.seed), central),
             self.loss,
             self.scaling,
             self.missing,
@@ -294,7 +314,7 @@ class LinearModel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn shi
     def check_stream(self) -> None:
         """Refuse parameters that have changed since the stream was begun, and must not."""
         self.check_parameters()
-        now = self._settings(self.state_.setup.partition)
+        now = self._settings(self.state_.begun)
         for name, old, new in zip(Settings._fields, self.state_.settings, now, strict=True):
             if old != new:
                 raise ParameterError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from ..common.arrays import Array
 from ..common.words import one_line
 from ..errors import DataError
-from ..tasks.columns import Columns
+from ..tasks.columns import Aligned, Columns
 
 DTYPES = (np.float64, np.float32)
 
@@ -48,6 +48,8 @@ def check_task(
     """
     if y is None:
         raise DataError(f"{name} requires y to be passed, but the target y is None")
+    if schema is not None:
+        X, schema = aligned(X, schema, gaps)
     if isinstance(X, Columns):
         return _check_columns(X, y, schema)
     stand_in = _stand_in(name, schema)
@@ -56,6 +58,45 @@ def check_task(
     names = getattr(stand_in, "feature_names_in_", None)
     named = None if names is None else tuple(names.tolist())
     return Inputs(X, y, Schema(X.shape[1], named, np.dtype(X.dtype).name))
+
+
+def aligned(X: Any, schema: Schema, gaps: bool, may_grow: bool = True) -> tuple[Any, Schema]:
+    """X with its columns in the order of the stream's, and the schema with those that are new.
+
+    Only columns with names can come later, or stay away: what a task does not have counts as
+    missing.
+    """
+    names = _names(X)
+    if names is None or schema.names is None or names == schema.names:
+        return X, schema
+    there, known = set(names), set(schema.names)
+    absent = [name for name in schema.names if name not in there]
+    new = tuple(name for name in names if name not in known)
+    if absent and not gaps:
+        raise DataError(
+            f"column {absent[0]!r} of the stream is missing; with missing='mean' it would count as "
+            f"missing"
+        )
+    if len(there) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"column {twice!r} is there twice")
+    if new and not may_grow:
+        raise DataError(f"column {new[0]!r} was not there in training")
+    if len(absent) == len(schema.names):
+        raise DataError(f"none of the stream's columns is there, such as {absent[0]!r}")
+    whole = replace(schema, n_features=len(known) + len(new), names=schema.names + new)
+    assert whole.names is not None
+    if isinstance(X, Columns):
+        return Aligned.to(X, whole.names), whole
+    return X.reindex(columns=list(whole.names)), whole
+
+
+def _names(X: Any) -> tuple[str, ...] | None:
+    """The columns' names, if all are texts."""
+    names = X.names if isinstance(X, Columns) else getattr(X, "columns", None)
+    if names is None or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(names) if isinstance(X, Columns) or hasattr(X, "reindex") else None
 
 
 def check_weights(weights: Any, n_samples: int) -> Array | None:
@@ -80,6 +121,8 @@ def check_weights(weights: Any, n_samples: int) -> Array | None:
 
 def check_features(name: str, X: Any, schema: Schema, gaps: bool) -> Any:
     """Features to predict from: columns like the stream's."""
+    if gaps:
+        X, _ = aligned(X, schema, gaps, may_grow=False)
     if not isinstance(X, Columns):
         return _validated(_stand_in(name, schema), X, gaps, reset=False, dtype=list(DTYPES))
     if X.shape[1] != schema.n_features:

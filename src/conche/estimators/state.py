@@ -91,6 +91,7 @@ class StreamState:
     nodes: Placed  # the nodes' states, or what stands for them where they are elsewhere
     judge: Judge
     flat: bool  # whether targets have one dimension
+    begun: int  # weights that the stream began with
     labels: Labels | None = None  # of a classifier
     account: Account | None = None  # memory: what it has lost
     stiffness: Stiffness = field(default_factory=Stiffness)  # of what it keeps
@@ -190,6 +191,7 @@ class Lesson(NamedTuple):
     steps: str
     n_rounds: int
     tol: float | None
+    added: tuple[int, ...] = ()  # columns that each node has for the first time
 
 
 def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamState:
@@ -220,6 +222,7 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         context,
         outputs,
         None if lesson.labels is None else shares(lesson.labels, judge),
+        lesson.added,
     )
     done = learn(network, state.nodes, job, steps, lesson.n_rounds)
     tested = float(np.sum(done.tested[judge.outputs]))

@@ -61,9 +61,7 @@ class InProcess(Network):
         self._entries = int(getattr(X, "nnz", X.shape[0] * X.shape[1]))
         blocks = self._setup().partition.split(X)
         files = isinstance(X, Columns)
-        return self._each(
-            lambda k, node: node.begin(blocks[k], placed[k].only(start.outputs), files, start.root)
-        )
+        return self._each(lambda k, node: node.begin(blocks[k], placed[k], start, files))
 
     def factorise(self, context: Context) -> None:
         self._each(lambda k, node: node.factorise(context), heavy=True)

@@ -85,10 +85,9 @@ class MPINetwork(CentralNetwork):
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
         self._check_same(X.shape)
         setup, node = self._started()
-        state = placed[0].only(start.outputs)
         files = isinstance(X, Columns)
         opening = self._together(
-            lambda: node.begin(setup.partition.block(X, self.rank), state, files, start.root)
+            lambda: node.begin(setup.partition.block(X, self.rank), placed[0], start, files)
         )
         mark = self._sum(np.array([opening.mark]))[0] if files else 0
         return Opening(self._sum(opening.predictions), self._sum(opening.report), int(mark))

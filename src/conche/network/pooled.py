@@ -17,6 +17,7 @@ from scipy import linalg, sparse
 from ..common.arrays import Array, Block
 from ..common.threads import one_blas_thread
 from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Scaling, Start
+from ..nodes.layout import Layout
 from ..nodes.solvers import Context
 from ..nodes.solvers.information import Information
 from ..nodes.solvers.pooled import PooledMemory
@@ -44,8 +45,20 @@ class PooledNetwork(Wrapped):
         return [*self.inner.fetch(placed[:-1]), placed[-1]]
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
-        self._state = placed[-1].only(start.outputs)
+        self._state = self._grown(placed[-1].only(start.outputs), start)
         return self.inner.begin(X, placed[:-1], start)
+
+    def _grown(self, state: NodeState, start: Start) -> NodeState:
+        """The past of all columns, with the new ones, which have none, in their nodes' places."""
+        if not any(start.added):
+            return state
+        assert self.setup is not None
+        partition = self.setup.partition
+        added = list(start.added)
+        sizes = [n - more for n, more in zip(partition.weight_counts(), added, strict=True)]
+        holds = [partition.intercept and k == 0 for k in range(len(sizes))]
+        solver = cast(PooledMemory, self.setup.solver).coordinator()
+        return state.laid_out(solver, Layout.grown(sizes, added, holds), False)
 
     def factorise(self, context: Context) -> None:
         """Collect the columns, in the coordinates of this task, and factorise them here."""

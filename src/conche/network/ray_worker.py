@@ -32,7 +32,7 @@ class Worker:
         """Take a task's columns, or read them here, and the node's state."""
         files = isinstance(block, Columns)
         block = block.read() if files else block
-        return self.node.begin(block, state.only(start.outputs), files, start.root)
+        return self.node.begin(block, state, start, files)
 
     def factorise(self, context: Context) -> None:
         """Factorise the block with what all nodes agreed on."""

@@ -16,6 +16,7 @@ from ..common.arrays import Array, Block, scale_rows, with_ones
 from ..common.outputs import Outputs
 from ..errors import NetworkError
 from ..tasks.mark import block_mark
+from .layout import Layout
 from .partition import Partition
 from .scalars import Scalars
 from .scaling import Kept, Scaling
@@ -37,6 +38,7 @@ class Start(NamedTuple):
 
     outputs: Outputs | None = None  # to go on with, where others were learnt before
     root: Array | None = None  # of the samples' weights, where they have any
+    added: tuple[int, ...] = ()  # columns that each node has for the first time, if any has
 
 
 PLAIN = Start()
@@ -64,6 +66,15 @@ class NodeState:
         # of all that solvers keep, what directions have cost ("owed") alone is per output
         kept = {k: outputs.of(a) if k == "owed" else a for k, a in self.kept.items()}
         return replace(self, weights=outputs.of(self.weights), kept=kept)
+
+    def laid_out(self, solver: Solver[Any], layout: Layout, intercept: bool) -> NodeState:
+        """The state with more columns, or fewer: new ones have weight zero and no past."""
+        own = layout  # numbers are of columns, without the constant
+        if intercept:
+            own = Layout(layout.rows[:-1], layout.places[:-1], layout.size - 1)
+        fill = {"scale": 1.0}
+        numbers = {k: own.along(a, -1, fill.get(k, 0.0)) for k, a in self.numbers.items()}
+        return NodeState(layout.along(self.weights), solver.laid_out(self.kept, layout), numbers)
 
     def to_arrays(self) -> dict[str, Array]:
         """By name, as they are saved and sent."""
@@ -150,14 +161,15 @@ class Node:
         self._rounds: _Rounds | None = None
 
     def begin(
-        self, block: Block, state: NodeState, marked: bool = False, root: Array | None = None
+        self, block: Block, state: NodeState, start: Start = PLAIN, marked: bool = False
     ) -> Opening:
-        """Take a task's columns and the weights so far; ``root``: of the samples' weights.
+        """Take a task's columns and the weights so far, as ``start`` says how to go on with them.
 
         Answers A_k w_k (Algorithm 1, line 3, without the factor K), the solver's report and, if it
         is to be ``marked``, what the block is known by again.
         """
         mark = block_mark(self.number, block) if marked else 0
+        state, root = self._grown(state.only(start.outputs), start), start.root
         if block.dtype != state.weights.dtype:
             block = block.astype(state.weights.dtype)
         scaled = self.scaling.apply(block, state.numbers, None if root is None else root**2)
@@ -175,6 +187,14 @@ class Node:
         else:  # the first task: spare a pass over the data
             predictions = np.zeros((block.shape[0], w.shape[1]), w.dtype)
         return Opening(predictions, self.solver.report(block, state.kept, root), mark)
+
+    def _grown(self, state: NodeState, start: Start) -> NodeState:
+        """With the columns that are new in this task."""
+        more = start.added[self.number] if start.added else 0
+        if not more:
+            return state
+        layout = Layout.grown([len(state.weights)], [more], [self.intercept])
+        return state.laid_out(self.solver, layout, self.intercept)
 
     def take(self, block: Block, state: NodeState, root: Array | None = None) -> None:
         """Take columns that are ready to be learnt from, and say nothing yet."""

@@ -14,6 +14,7 @@ from ..common.arrays import Array, Block
 from ..common.checks import whole
 from ..errors import ParameterError
 from ..tasks.columns import Columns
+from ..tasks.groups import matching
 
 Which = slice | NDArray[np.intp]
 
@@ -54,8 +55,11 @@ class Partition:
         n_nodes: int | None = None,
         partition: Any = None,
         intercept: bool = False,
+        names: Sequence[str] | None = None,
     ) -> Partition:
-        """From a number of nodes, from sizes ``[5, 12, 9]``, or from lists of column indices."""
+        """From a number of nodes, from sizes ``[5, 12, 9]``, from lists of column indices, or from
+        lists of their ``names``, which may be patterns; a list that means no column yet is a node
+        that is still to come."""
         if isinstance(partition, Partition):
             partition = list(partition)
         elif partition is not None and not (
@@ -73,7 +77,21 @@ class Partition:
             raise ParameterError(f"n_nodes={n_nodes} but the partition has {len(blocks)} blocks")
         if not any(hasattr(b, "__len__") for b in blocks):
             return cls(_from_sizes(blocks, n_features), n_features, intercept)
+        if by_name(blocks):
+            return cls(_named(blocks, names), n_features, intercept)
         return cls([_indices(b, k) for k, b in enumerate(blocks)], n_features, intercept)
+
+    def grown(self, nodes: Sequence[int]) -> Partition:
+        """With one more column at the end for each of ``nodes``, which are their nodes' numbers; a
+        number that no node has is a new one's."""
+        blocks = list(self) + [np.empty(0, dtype=np.intp)] * (max(nodes) + 1 - len(self))
+        for column, k in enumerate(nodes, start=self.n_features):
+            blocks[k] = np.append(blocks[k], column)
+        return Partition(blocks, self.n_features + len(nodes), self.intercept)
+
+    def first(self, n_features: int) -> list[NDArray[np.intp]]:
+        """Every node's columns among the first ``n_features``, as they were before others came."""
+        return [columns[columns < n_features] for columns in self]
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -129,6 +147,43 @@ def _from_sizes(sizes: Sequence[Any], n_features: int) -> list[NDArray[np.intp]]
         )
     edges = np.cumsum([0, *counts])
     return [np.arange(a, b) for a, b in pairwise(edges)]
+
+
+def by_name(blocks: Any) -> bool:
+    """Whether blocks are lists of names."""
+    if blocks is None or isinstance(blocks, Partition):
+        return False
+    lists = [block for block in blocks if isinstance(block, list | tuple | np.ndarray)]
+    return any(isinstance(name, str) for block in lists for name in block)
+
+
+def named_blocks(blocks: Sequence[Any], names: Sequence[str]) -> dict[str, int]:
+    """Which block each of the names belongs to, as far as one means it; refuses one that two do."""
+    places = {name: j for j, name in enumerate(names)}
+    owner: dict[str, int] = {}
+    for k, block in enumerate(blocks):
+        for pattern in block:
+            if not isinstance(pattern, str):
+                raise ParameterError(f"partition: block {k} must list names, got {pattern!r}")
+            for name in matching(pattern, places):
+                if owner.setdefault(name, k) != k:
+                    raise ParameterError(
+                        f"partition: column {name!r} is in block {owner[name]} and in block {k}"
+                    )
+    return owner
+
+
+def _named(blocks: Sequence[Any], names: Sequence[str] | None) -> list[NDArray[np.intp]]:
+    if names is None:
+        raise ParameterError("partition has names, but the columns of X have none")
+    owner = named_blocks(blocks, names)
+    for name in names:
+        if name not in owner:
+            raise ParameterError(f"partition: column {name!r} is in no block")
+    found: list[list[int]] = [[] for _ in blocks]
+    for j, name in enumerate(names):
+        found[owner[name]].append(j)
+    return [np.array(block, dtype=np.intp) for block in found if block]
 
 
 def _indices(block: Any, k: int) -> NDArray[np.intp]:

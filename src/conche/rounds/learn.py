@@ -31,6 +31,7 @@ class Job(NamedTuple):
     context: Context
     outputs: Outputs | None = None  # to go on with, where the nodes have others
     shares: Array | None = None  # of outputs in the curvature that the task is kept with
+    added: tuple[int, ...] = ()  # columns that each node has for the first time
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def learn(
     job : the task.
     steps : the kind of steps that the rounds take, and when they end before ``n_rounds``.
     """
-    opening = network.begin(job.X, placed, Start(job.outputs, job.loss.root))
+    opening = network.begin(job.X, placed, Start(job.outputs, job.loss.root, job.added))
     context = job.solver.agree(opening.report, job.context)
     network.factorise(context)
     v = opening.predictions

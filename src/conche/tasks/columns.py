@@ -47,3 +47,51 @@ class Columns(ABC):
 
     def __len__(self) -> int:
         return self.shape[0]
+
+
+class Aligned(Columns):
+    """The columns of another matrix in an order of their own; those that it lacks are missing.
+
+    Parameters
+    ----------
+    inner : has some of the columns.
+    places : of each column in ``inner``; -1: it is missing.
+    """
+
+    names: Sequence[str]
+
+    def __init__(self, inner: Columns, places: Array, names: Sequence[str]):
+        self.inner, self.places, self.names, self.dtype = inner, places, names, inner.dtype
+
+    @classmethod
+    def to(cls, inner: Columns, names: Sequence[str]) -> Columns:
+        """The columns of these names."""
+        own = list(inner.names or ())
+        if own == list(names):
+            return inner
+        where = {name: j for j, name in enumerate(own)}
+        return cls(inner, np.array([where.get(name, -1) for name in names]), names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.inner.shape[0], len(self.places)
+
+    def select(self, which: slice | Array) -> Aligned:
+        places = self.places[which]
+        chosen = np.arange(len(self.places))[which]
+        return Aligned(self.inner, places, [self.names[j] for j in chosen])
+
+    def read(self) -> Array:
+        out = np.full(self.shape, np.nan, dtype=self.dtype)
+        there = np.flatnonzero(self.places >= 0)
+        if len(there):
+            out[:, there] = self.inner.select(self.places[there]).read()
+        return out
+
+    def sendable(self) -> Aligned | None:
+        """With a description of the columns that are there."""
+        there = self.places >= 0
+        inner = self.inner.select(self.places[there]).sendable()
+        if inner is None:
+            return None
+        return Aligned(inner, np.where(there, np.cumsum(there) - 1, -1), self.names)

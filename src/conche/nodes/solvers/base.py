@@ -22,6 +22,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from ...common.arrays import Array, Block
+from ..layout import Layout
 from ..scalars import Scalars
 from ..scaling import Kept
 
@@ -127,6 +128,12 @@ class Solver(ABC, Generic[S]):
     def news(self) -> frozenset[str]:
         """Questions that change what a node knows: another in its place must be asked them too."""
         return frozenset()
+
+    def laid_out(self, kept: Kept, layout: Layout) -> Kept:
+        """What is kept, for more columns or fewer; new ones have no past."""
+        if kept:
+            raise NotImplementedError(f"{type(self).__name__} does not say what becomes of it")
+        return kept
 
     def kind_of_steps(self, asked: str) -> str:
         """Which kind of steps serves proposals of this solver; quadratic ones take any."""

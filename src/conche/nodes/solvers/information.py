@@ -14,6 +14,7 @@ from scipy import linalg
 
 from ...common.arrays import Array
 from ...errors import DataError
+from ..layout import Layout
 from ..scaling import Kept
 from .factor import TOO_LARGE, Cholesky
 
@@ -54,6 +55,11 @@ class Information(NamedTuple):
             return Information(self.matrix @ T, True)
         H = T.T @ self.matrix @ T
         return Information(0.5 * (H + H.T))
+
+    def laid_out(self, layout: Layout) -> Information:
+        """The same of more columns, or fewer; nothing is known of new ones."""
+        M = layout.along(self.matrix, 1) if self.is_root else layout.both(self.matrix)
+        return self._replace(matrix=M)
 
     def as_root(self) -> Information:
         """Rows V with V^T V = H; of a Gram matrix, as far as it has them."""

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import linalg
 
 from ...common.arrays import Array, Block, as_dense, column_dots, gram, scale_rows
+from ..layout import Layout
 from ..scalars import PenaltyScalars
 from ..scaling import Kept
 from .base import Context, Proposing, Solution, Solver
@@ -35,6 +36,10 @@ class OneNode(Solver["Together"]):
             if by_gram is not None:
                 return by_gram
         return ByRoot(block, past, pull, context)
+
+    def laid_out(self, kept: Kept, layout: Layout) -> Kept:
+        known = Information.known(kept)
+        return {} if known is None else known.laid_out(layout).to_keep()
 
     def remember(
         self, block: Block, kept: Kept, context: Context, sub: Together, curvature: Array | None

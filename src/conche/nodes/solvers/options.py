@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 
 from ...common.checks import one_of, real, whole
 from ...errors import ParameterError
-from ..partition import Partition
 from .base import Solver
 from .damped import DampedSolver
 from .elastic_net import ElasticNetSolver
@@ -39,9 +38,9 @@ class SolverOption(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn sh
     """What a node does with its block, as a user says it."""
 
     @abstractmethod
-    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
-        """The solver for columns split this way, on nodes with a centre or without; refuses
-        parameters that cannot be."""
+    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
+        """The solver for a stream that begins with so many weights, on nodes with a centre or
+        without; refuses parameters that cannot be."""
 
 
 class Exact(SolverOption):
@@ -62,7 +61,7 @@ class Exact(SolverOption):
     def __init__(self, local_steps: int | None = None):
         self.local_steps = local_steps
 
-    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
         """Minimum norm, or steps towards it."""
         return _inexact(ExactSolver(), self.local_steps)
 
@@ -82,7 +81,7 @@ class Damped(SolverOption):
         self.damping = damping
         self.local_steps = local_steps
 
-    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
         """The brake as given, or all strengths of it."""
         if _is_auto(self.damping):
             return Strengths(_inexact(DampedSolver(), self.local_steps))
@@ -118,16 +117,15 @@ class Memory(SolverOption):
         self.damping = damping
         self.discount = discount
 
-    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
         """Lossless where all columns fit the rank, principal directions otherwise."""
         rank = None if self.rank is None else whole("rank", self.rank, least=0, most=1e9)
-        columns = sum(partition.weight_counts())
         if not central and rank:
             raise ParameterError(
                 f"rank={rank} needs a centre that merges: on a Graph it is 0, the blocks alone"
             )
         if rank is None:
-            rank = default_rank(columns) if central else 0
+            rank = default_rank(n_weights) if central else 0
         auto = _is_auto(self.damping)
         damping = None if auto else _damping(self.damping)
         discounts = DISCOUNTS
@@ -136,7 +134,7 @@ class Memory(SolverOption):
         each: tuple[float, ...] = (1.0,)
         if auto or damping is None:
             each = SIDE_BY_SIDE if rank else STRENGTHS if auto else each
-        if columns <= rank:
+        if n_weights <= rank:
             return PooledMemory(damping, discounts, seed, each, not auto)
         return PrincipalMemory(damping, discounts, seed, each, not auto, rank)
 
@@ -165,7 +163,7 @@ class ElasticNet(SolverOption):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
 
-    def solver(self, partition: Partition, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
         """Coordinate descent on every node."""
         alpha = real("alpha", self.alpha, most=1e100)
         if alpha < 1e-100:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...common.arrays import Array, Block
+from ..layout import Layout
 from ..scaling import Kept
 from .base import Context, Meeting, Solver, Subproblem
 from .one_node import OneNode
@@ -42,7 +43,7 @@ class PooledMemory(Ridged["PooledBlock"]):
 
     def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
         """Also whether its coordinates may change: an open ridge, or a rotation yet to come."""
-        may = bool(kept) and (may_change(kept) or "rotation" not in kept)
+        may = bool(kept) and (may_change(kept) or "rotation" not in kept or "turn" in kept)
         return np.append(super().report(block, kept, root), may)
 
     def agree(self, report: Array, context: Context) -> Context:
@@ -52,9 +53,18 @@ class PooledMemory(Ridged["PooledBlock"]):
         """Nothing is factorised here: the columns are made ready to be sent."""
         before = kept.get("rotation")
         after = before
-        if after is None and context.apart:
+        if context.apart and (after is None or "turn" in kept):
             after = rotation(self.seed, context.node, block.shape[1], context.holds_intercept)
         return PooledBlock(self.units(block, kept, context), before, after, first=not kept)
+
+    def laid_out(self, kept: Kept, layout: Layout) -> Kept:
+        """New columns are turned together with the old ones, so that none can be read: the whole
+        rotation is drawn anew ("turn", until the task is learnt)."""
+        new = dict(super().laid_out(kept, layout))
+        if "rotation" in kept:
+            new["rotation"] = layout.both(kept["rotation"]) + np.diag(layout.is_new.astype(float))
+            new["turn"] = np.ones(layout.size)
+        return new
 
     def remember(
         self, block: Block, kept: Kept, context: Context, sub: PooledBlock, curvature: Array | None
@@ -99,7 +109,7 @@ def rotation(seed: int, node: int, p: int, intercept: bool = False) -> Array:
     undo the rotation, the node's environment has a CONCHE_SECRET that nobody else knows.
     """
     turned = p - 1 if intercept else p  # a constant is no secret, and far longer than the others
-    Q, R = np.linalg.qr(own_generator(seed, node).standard_normal((turned, turned)))
+    Q, R = np.linalg.qr(own_generator(seed, node, p).standard_normal((turned, turned)))
     whole = np.eye(p)
     whole[:turned, :turned] = Q * np.sign(np.diag(R))
     return whole

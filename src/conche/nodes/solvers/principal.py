@@ -28,6 +28,7 @@ from ...common.arrays import (
     gram,
     scale_rows,
 )
+from ..layout import Layout
 from ..scalars import PenaltyScalars
 from ..scaling import Kept
 from .base import Context, Meeting, Proposing, Solution
@@ -76,6 +77,17 @@ class PrincipalMemory(Ridged["PrincipalBlock"]):
         if not self.rank:
             sub.ready(np.zeros((0, block.shape[1])))
         return sub
+
+    def laid_out(self, kept: Kept, layout: Layout) -> Kept:
+        new = dict(super().laid_out(kept, layout))
+        if "principal" in kept:
+            new["principal"] = layout.along(kept["principal"], 1)
+        if "remainder" in kept:
+            E = kept["remainder"]
+            if layout.size > WIDEST_BLOCK and E.ndim == 2:  # too wide now for all of it
+                E = np.diag(E)
+            new["remainder"] = layout.along(E) if E.ndim == 1 else layout.both(E)
+        return new | Probes.laid_out(kept, layout)
 
     def remember(
         self,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...common.arrays import Array
+from ..layout import Layout
 from ..scaling import Kept
 
 PROBES = 64
@@ -28,6 +29,17 @@ class Probes:
             return cls(kept["probes"], kept["curved"], kept["owed"])
         o = np.random.default_rng([*seed, 1]).standard_normal((p, PROBES))
         return cls(o, np.zeros_like(o), np.zeros((p, 1)))
+
+    @staticmethod
+    def laid_out(kept: Kept, layout: Layout) -> dict[str, Array]:
+        """For more columns or fewer: nothing is known of new ones, but probes look there too."""
+        if "probes" not in kept:
+            return {}
+        new = {key: layout.along(kept[key]) for key in ("probes", "curved", "owed")}
+        rng = np.random.default_rng([layout.size, *layout.places[:1]])
+        drawn = rng.standard_normal((layout.size, PROBES))
+        new["probes"] = np.where(layout.is_new[:, None], drawn, new["probes"])
+        return new
 
     def in_units(self, discount: float, change: Array | float) -> Probes:
         """In this task's units, with the past weighed down."""

@@ -16,6 +16,7 @@ from scipy import sparse
 
 from ...common.arrays import Array, Block, scale_columns
 from ...errors import DataError
+from ..layout import Layout
 from ..scaling import GROWN, Kept
 from ..spread import ENOUGH, Spread
 from .base import Context, Solver, Subproblem
@@ -77,10 +78,10 @@ class Ridged(Solver[S], ABC):
         if not np.all(np.isfinite(report)):
             raise DataError(TOO_LARGE)
         scales, columns = report
+        context = replace(context, n_columns=int(columns))
         if not scales > 0:  # settled before this task; or all columns are zero so far
             return context
         scale = scales / columns
-        context = replace(context, n_columns=int(columns))
         damping = scale if self.damping is None else max(self.damping, LEAST_DAMPING * scale)
         return replace(context, damping=float(damping))
 
@@ -99,6 +100,30 @@ class Ridged(Solver[S], ABC):
             seen = self._spread(block, kept, context.root)
             if context.damping == 0 or (self.damping is None and not np.all(seen.settled)):
                 new["seen"] = seen.to_array()
+        elif "late" in kept:
+            late, seen = self._late(block, kept, context)
+            if not np.all(seen.settled):
+                new["late"] = kept["late"].copy()
+                new["late"][:, late] = seen.to_array()
+        return new
+
+    def _late(self, block: Block, kept: Kept, context: Context) -> tuple[Array, Spread]:
+        """Columns that came later than the others and whose ridge is still open."""
+        late = kept["late"][0] >= 0
+        now = Spread.of_scaled(block[:, np.flatnonzero(late)], context.root)
+        return late, Spread.from_array(kept["late"][:, late]).joined(now)
+
+    def laid_out(self, kept: Kept, layout: Layout) -> Kept:
+        """New columns get a ridge of their own once they show how far they vary ("late", where a
+        count below zero marks columns whose ridge is settled)."""
+        new = {key: layout.along(kept[key], 0, 1.0) for key in ("ridge", "fresh") if key in kept}
+        if "seen" in kept:
+            new["seen"] = layout.along(kept["seen"], 1)
+        elif "late" in kept:
+            new["late"] = layout.along(kept["late"], 1)
+        elif kept and np.any(layout.is_new):
+            new["late"] = np.zeros((5, layout.size))
+            new["late"][0] = np.where(layout.is_new, 0.0, -1.0)
         return new
 
     def rescaled(self, kept: Kept, ratio: Array) -> Kept:
@@ -112,13 +137,22 @@ class Ridged(Solver[S], ABC):
                 new["fresh"] = np.where(ratio > GROWN, kept["ridge"], new["ridge"])
         if "seen" in kept:
             new["seen"] = Spread.from_array(kept["seen"]).rescaled(ratio).to_array()
+        if "late" in kept:
+            new["late"] = Spread.from_array(kept["late"]).rescaled(ratio).to_array()
         return new
 
     def _ridge(self, block: Block, kept: Kept, context: Context) -> Array:
+        share = max(DEFAULT_DAMPING, context.n_columns / WEIGHTS_TO_A_SAMPLE)
         if not _is_open(kept):
-            return kept.get("fresh", kept["ridge"])
+            ridge = kept.get("fresh", kept["ridge"])
+            if "late" in kept:
+                late, seen = self._late(block, kept, context)
+                given = self.damping is not None
+                own = context.damping if given else column_ridge(seen, context.damping, share)
+                ridge = ridge.copy()
+                ridge[late] = own
+            return ridge
         if self.damping is None and context.damping > 0:
-            share = max(DEFAULT_DAMPING, context.n_columns / WEIGHTS_TO_A_SAMPLE)
             seen = self._spread(block, kept, context.root)
             if sparse.issparse(block):
                 ridge = np.full(block.shape[1], share * context.damping)
@@ -144,7 +178,7 @@ def _is_open(kept: Kept) -> bool:
 
 def may_change(kept: Kept) -> bool:
     """Whether this task's ridge may be another than the last task's."""
-    return _is_open(kept) or "fresh" in kept
+    return _is_open(kept) or "fresh" in kept or "late" in kept
 
 
 def column_ridge(seen: Spread, scale: float, share: float = DEFAULT_DAMPING) -> Array:

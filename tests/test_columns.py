@@ -1,0 +1,188 @@
+"""Columns and nodes that join a stream: what it equals, on every engine, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import conche
+from conche import Memory
+from conche.common.arrays import Array
+
+pd = pytest.importorskip("pandas")
+
+Frames = list[tuple[Any, Array]]
+NAMES = ["a", "b", "c", "d", "e", "f", "g"]
+ARRIVING = [["a", "b", "c"], ["a", "b", "c", "d"], ["c", "a", "b", "d"], NAMES, NAMES]
+
+
+def stream(arriving: list[list[str]] = ARRIVING, seed: int = 0, shift: float = 0.0) -> Frames:
+    """Tasks whose targets depend on whatever columns are there."""
+    rng = np.random.default_rng(seed)
+    w = dict(zip(NAMES, rng.standard_normal(len(NAMES)), strict=True))
+    tasks = []
+    for t, names in enumerate(arriving):
+        X = rng.standard_normal((15 + 3 * t, len(names))) * 2 + shift
+        y = X @ np.array([w[name] for name in names]) + 0.1 * rng.standard_normal(len(X))
+        tasks.append((pd.DataFrame(X, columns=names), y))
+    return tasks
+
+
+def learnt(tasks: Frames, K: int | None = 3, **options: Any) -> conche.ConcheRegressor:
+    model = conche.ConcheRegressor(K, **options)
+    for X, y in tasks:
+        model.partial_fit(X, y)
+    return model
+
+
+def offline(tasks: Frames, names: list[str], damping: float) -> Array:
+    """Ridge regression on all rows, with zeros where a column was not there."""
+    X = np.vstack([frame.reindex(columns=names).fillna(0.0) for frame, _ in tasks])
+    y = np.concatenate([y for _, y in tasks])
+    return np.asarray(np.linalg.solve(X.T @ X + damping * np.eye(len(names)), X.T @ y))
+
+
+@pytest.mark.parametrize("K", [1, 2, 3])
+def test_late_columns_equal_the_offline_solution_with_zeros_before(K: int) -> None:
+    tasks = stream()
+    for t in range(1, len(tasks) + 1):
+        model = learnt(tasks[:t], K, solver=Memory(damping=0.7), fit_intercept=False, scaling=None)
+        names = list(model.feature_names_in_)
+        assert names == NAMES[: len(names)] and len(names) == len(set().union(*ARRIVING[:t]))
+        best = offline(tasks[:t], names, 0.7)
+        np.testing.assert_allclose(model.coef_, best, rtol=1e-8, atol=1e-11)
+    assert sorted(np.concatenate(list(model.partition_))) == list(range(7))
+
+
+@pytest.mark.parametrize("rank", [None, 4, 0])
+def test_with_an_intercept_it_is_the_mean_of_the_first_task_that_has_the_column(
+    rank: int | None,
+) -> None:
+    """In any origin and unit; beyond the rank, to the tolerance of the rounds."""
+    tasks = stream(shift=5.0)
+    model = learnt(tasks, 2, solver=Memory(rank, damping=0.7), tol=1e-12, n_rounds=200)
+    first: dict[str, tuple[float, float]] = {}
+    for X, _ in tasks:
+        first = {name: (X[name].mean(), X[name].std(ddof=0)) for name in X.columns} | first
+    rows = []
+    for X, _ in tasks:
+        ready = pd.DataFrame({n: (X[n] - first[n][0]) / first[n][1] for n in X.columns})
+        rows.append(ready.reindex(columns=NAMES).fillna(0.0).to_numpy())
+    A, y = np.vstack(rows), np.concatenate([y for _, y in tasks])
+    A = np.hstack([A, np.ones((len(A), 1))])
+    best = np.linalg.solve(A.T @ A + np.diag([0.7] * 7 + [1e-10]), A.T @ y)
+    own = best[:7] / [first[name][1] for name in NAMES]
+    if rank is None:
+        np.testing.assert_allclose(model.coef_, own, rtol=1e-8)
+    else:
+        assert model.offline_gap_.bound >= 0
+        assert np.linalg.norm(model.coef_ - own) <= 0.3 * np.linalg.norm(own)
+
+
+def test_the_order_in_which_columns_come_does_not_matter() -> None:
+    tasks = stream()
+    turned = [(X[list(reversed(X.columns))], y) for X, y in tasks]
+    plain, other = (learnt(t, 2, solver=Memory(damping=1.0)) for t in (tasks, turned))
+    where = [list(other.feature_names_in_).index(name) for name in plain.feature_names_in_]
+    np.testing.assert_allclose(other.coef_[where], plain.coef_, rtol=1e-8)
+
+
+def test_columns_that_stay_away_count_as_missing() -> None:
+    tasks = stream([["a", "b", "c"], ["a", "c"], ["b", "c", "d"]], shift=3.0)
+    model = learnt(tasks, 2, missing="mean")
+    filled, means = [], tasks[0][0].mean()
+    rows = tasks[0][0]
+    for X, y in tasks:
+        rows = pd.concat([rows, X]) if X is not tasks[0][0] else rows
+        means = rows.mean()
+        filled.append((X.reindex(columns=[n for n in "abcd" if n in means]).fillna(means), y))
+    same = learnt(filled, 2)
+    np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-6)
+    some = tasks[1][0]
+    assert model.predict(some).shape == (len(some),)
+
+
+def test_a_new_column_goes_to_the_smallest_node_or_where_names_say() -> None:
+    tasks = stream()
+    assert [len(block) for block in learnt(tasks, 3).partition_] == [3, 2, 2]
+    named = learnt(tasks, None, partition=[["a", "d"], ["b", "c", "[e-g]"]])
+    assert [block.tolist() for block in named.partition_] == [[0, 3], [1, 2, 4, 5, 6]]
+    joins = learnt(tasks, None, partition=[["z*", "d"], ["a", "b"], ["e", "g"], ["c"]])
+    assert [block.tolist() for block in joins.partition_] == [[0, 1], [2, 5], [3], [4, 6]]
+
+
+@pytest.mark.parametrize("rank", [None, 4, 0])
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_a_node_may_join_with_its_columns(rank: int | None, loss: str) -> None:
+    """The same as if its columns had joined another node (with lossless memory: exactly)."""
+    tasks = [(X, (y > 0).astype(int)) for X, y in stream()]
+    models = [conche.ConcheClassifier(loss=loss, solver=Memory(rank)) for _ in range(2)]
+    models[0].set_params(partition=[["a", "b", "c"], ["d"], ["e", "f", "g"]])
+    models[1].set_params(partition=[["a", "b", "c", "d", "e", "f", "g"]])
+    for X, y in tasks:
+        for model in models:
+            model.partial_fit(X, y)
+    assert [len(model.partition_) for model in models] == [3, 1]
+    if rank is None:
+        np.testing.assert_allclose(models[0].coef_, models[1].coef_, rtol=1e-6)
+    X, y = tasks[-1]
+    assert models[0].score(X, y) >= models[1].score(X, y) - 0.1
+
+
+SOLVERS = ["exact", "damped", conche.Damped(damping="auto"), conche.ElasticNet(0.01)]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_algorithm_1_takes_new_columns_too(solver: Any) -> None:
+    model = conche.CoCoARegressor(2, solver=solver, n_rounds=50)
+    for X, y in stream():
+        model.partial_fit(X, y)
+    assert model.coef_.shape == (7,) and np.all(np.isfinite(model.coef_))
+
+
+@pytest.mark.parametrize("rank", [None, 4])
+def test_a_saved_stream_goes_on_with_new_columns(rank: int | None, tmp_path: Path) -> None:
+    tasks = stream()
+    partition = [["a", "b"], ["c", "d"], ["e", "f", "g"]]
+    options: dict[str, Any] = dict(K=None, partition=partition, solver=Memory(rank))
+    whole = learnt(tasks, **options)
+    for t in range(1, len(tasks)):
+        conche.save(learnt(tasks[:t], **options), tmp_path / "m", timings=False)
+        again = conche.load(tmp_path / "m")
+        for X, y in tasks[t:]:
+            again.partial_fit(X, y)
+        conche.save(again, tmp_path / "a", timings=False)
+        conche.save(whole, tmp_path / "b", timings=False)
+        assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_bad_columns_are_named_and_change_nothing() -> None:
+    tasks = stream()
+    model = learnt(tasks[:2])
+    before = model.state_
+    X, y = tasks[1]
+    twice = X.set_axis(["a", "a", "c", "d"], axis=1)
+    for bad, message in [
+        (X.rename(columns={"b": "B"}), "column 'b' of the stream is missing"),
+        (X.drop(columns="c"), "column 'c' of the stream is missing; with missing='mean'"),
+        (twice, "column 'b' of the stream is missing"),
+        (X.assign(z="text"), "could not convert string to float"),
+        (X.assign(z=np.nan), "contains NaN"),
+    ]:
+        with pytest.raises(conche.DataError, match=message):
+            model.partial_fit(bad, y)
+        assert model.state_ is before
+    again = model.partial_fit(*tasks[2])
+    assert again.n_tasks_seen_ == 3
+    for partition, message in [
+        ([["a"], ["b"]], "column 'c' is in no block"),
+        ([["a", "b"], ["b", "c"]], "column 'b' is in block 0 and in block 1"),
+        ([["a", 1], ["b", "c"]], "block 0 must list names"),
+    ]:
+        with pytest.raises(conche.ParameterError, match=message):
+            conche.ConcheRegressor(partition=partition).fit(*tasks[0])
+    with pytest.raises(conche.ParameterError, match="the columns of X have none"):
+        conche.ConcheRegressor(partition=[["a"], ["b"]]).fit(np.eye(2), np.ones(2))
