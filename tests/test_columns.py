@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 import conche
 from conche import Memory
 from conche.common.arrays import Array
+
+from .helpers.commands import run
 
 pd = pytest.importorskip("pandas")
 
@@ -186,3 +190,66 @@ def test_bad_columns_are_named_and_change_nothing() -> None:
             conche.ConcheRegressor(partition=partition).fit(*tasks[0])
     with pytest.raises(conche.ParameterError, match="the columns of X have none"):
         conche.ConcheRegressor(partition=[["a"], ["b"]]).fit(np.eye(2), np.ones(2))
+
+
+def written(folder: Path, arriving: list[list[str]] = ARRIVING, seed: int = 0) -> Frames:
+    folder.mkdir()
+    tasks = stream(arriving, seed)
+    for t, (X, y) in enumerate(tasks):
+        X.assign(y=y).to_csv(folder / f"{t}.csv", index=False)
+    return tasks
+
+
+@pytest.mark.parametrize("more", ["--nodes 2", "--groups groups.json", "--nodes 3 --rank 4"])
+def test_a_stream_of_files_with_new_columns_stopped_after_every_task(
+    more: str, tmp_path: Path
+) -> None:
+    """The same bytes as without a stop, and the same weights as in Python."""
+    tasks = written(tmp_path / "train")
+    groups = {"one": ["a", "b", "[cd]"], "late": ["e", "f"]}
+    (tmp_path / "groups.json").write_text(json.dumps(groups))
+    options = ["--target", "y", *more.split()]
+    done = run("train", "train", *options, "--out", "whole", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1: 1 new column: d" in done.stdout and "3: 3 new columns: e, f, ..." in done.stdout
+    (tmp_path / "some").mkdir()
+    for t in range(len(tasks)):
+        shutil.copy(tmp_path / "train" / f"{t}.csv", tmp_path / "some")
+        asked = [*options, "--checkpoint", "state", "--resume", "--out", "m"]
+        done = run("train", "some", *asked, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
+    model = conche.load(tmp_path / "m")
+    python: dict[str, Any] = dict(K=2)
+    if "groups" in more:
+        python = dict(K=None, partition=list(groups.values()))
+        assert [len(block) for block in model.partition_] == [4, 3]
+    elif "rank" in more:
+        python = dict(K=3, solver=Memory(4))
+    np.testing.assert_allclose(model.coef_, learnt(tasks, **python).coef_, rtol=1e-6)
+
+
+def test_files_that_lack_columns_are_filled_where_that_is_asked_for(tmp_path: Path) -> None:
+    arriving = [["a", "b", "c"], ["a", "c", "d"], ["b", "c", "d"]]
+    written(tmp_path / "train", arriving)
+    written(tmp_path / "test", arriving, seed=5)
+    options = ["--target", "y", "--nodes", "2", "--out", "m"]
+    done = run("train", "train", *options, cwd=tmp_path)
+    assert done.returncode == 2 and "1.csv: column 'b' of the first task is miss" in done.stderr
+    done = run("train", "train", *options, "--missing", "mean", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run("evaluate", "m", "test", "--target", "y", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert np.shape(json.loads(done.stdout)["matrix"]) == (3, 3)
+    done = run("predict", "m", tmp_path / "test" / "0.csv", cwd=tmp_path)
+    assert done.returncode == 0 and len(done.stdout.splitlines()) == 16, done.stderr
+
+
+def test_resuming_knows_early_tasks_again_although_columns_have_come(tmp_path: Path) -> None:
+    written(tmp_path / "train")
+    asked = ["--target", "y", "--nodes", "2", "--checkpoint", "s", "--resume", "--out", "m"]
+    assert run("train", "train", *asked, cwd=tmp_path).returncode == 0
+    shutil.rmtree(tmp_path / "train")
+    written(tmp_path / "train", seed=1)
+    done = run("train", "train", *asked, cwd=tmp_path)
+    assert done.returncode == 2 and "task '0' is not the one that was learnt" in done.stderr

@@ -38,7 +38,7 @@ def broken(streams: Path, how: str) -> None:
     elif how == "missing column":
         table = table.drop_columns(["c3"])
     elif how == "extra column":
-        table = table.append_column("new", pa.array(np.ones(40)))
+        table = table.append_column("new", pa.array(["text"] * 40))
     elif how == "nan":
         table = table.set_column(2, "c2", pa.array([np.nan] * 40))
     elif how == "target inf":
@@ -57,7 +57,7 @@ def broken(streams: Path, how: str) -> None:
         ("no target", "004.parquet: no column 'y' for the target"),
         ("twice", "004.parquet: two columns are called 'c0'"),
         ("missing column", "004.parquet: column 'c3' of the first task is missing"),
-        ("extra column", "004.parquet: column 'new' is not in the first task"),
+        ("extra column", "004.parquet: column 'new' is not numeric"),
         ("nan", "004.parquet: column 'c2' has missing"),
         ("target inf", "004.parquet: column 'y' has missing or infinite"),
         ("empty", "004.parquet: no rows"),

@@ -17,6 +17,7 @@ from .metrics import ErrorMatrix
 from .model_file import Run
 from .offline import offline_solution
 from .tasks import FileStream, Task
+from .tasks.columns import Aligned
 from .tasks.files import FileColumns
 from .tasks.tables import open_table
 from .training import target_of, with_outputs
@@ -148,10 +149,11 @@ def predict(model: LinearModel, file: Path) -> tuple[Array, Array | None]:
             f"{file}: {len(columns)} columns, and the model, which has no names for its "
             f"{model.n_features_in_}, cannot choose among them"
         )
-    present = set(table.names)
-    for name in columns:
-        if name not in present:
-            raise StreamError(f"{file}: column {name!r} of the model is missing")
-    X = FileColumns(table, columns, missing="keep" if model.missing == "mean" else "refuse")
+    present, gaps = set(table.names), model.missing == "mean"
+    there = [name for name in columns if name in present]
+    if len(there) < len(columns) and not (gaps and there):
+        absent = next(name for name in columns if name not in present)
+        raise StreamError(f"{file}: column {absent!r} of the model is missing")
+    X = Aligned.to(FileColumns(table, there, missing="keep" if gaps else "refuse"), columns)
     probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
     return model.predict(X), probabilities

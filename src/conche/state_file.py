@@ -18,7 +18,8 @@ from .estimators.gap import Account
 from .estimators.inputs import Schema
 from .estimators.judge import Evidence, Judge
 from .estimators.labels import Labels
-from .estimators.state import RoundRecord, StreamState, TaskRecord
+from .estimators.records import RoundRecord, TaskRecord
+from .estimators.state import StreamState
 from .network.base import coefficients, share
 from .nodes import NodeState, Partition
 

@@ -24,11 +24,12 @@ from .nodes import Partition
 from .nodes.solvers import SOLVERS, option
 from .rounds import choose_steps, get_loss
 from .tasks import FileStream, Task
+from .tasks.columns import Aligned
 from .tasks.mark import Mark, block_mark, target_mark
 
 CHECKPOINT = "model.conche"
 LARGEST_PATH = 64 << 20  # bytes of coefficients kept for the error matrix
-Report = Callable[[str, Mapping[str, Any]], None]
+Report = Callable[[str, Mapping[str, Any], list[str]], None]
 
 
 def make_model(
@@ -128,9 +129,13 @@ def _check_tasks(file: Path, run: Run, stream: FileStream) -> None:
 
 def _check_marks(file: Path, run: Run, stream: FileStream, partition: Partition) -> None:
     """Whether the tasks that were learnt are still what they were; they are read once more."""
+    names: list[str] = []  # those that the stream had by then
     for i, mark in enumerate(run.marks):
         task = stream.task(i)
-        features = sum(block_mark(k, partition.block(task.X, k)) for k in range(len(partition)))
+        known = set(names)
+        names += [name for name in task.X.names if name not in known]
+        X, blocks = Aligned.to(task.X, names), enumerate(partition.first(len(names)))
+        features = sum(block_mark(k, X.select(own).read()) for k, own in blocks if len(own))
         changed = mark.changed(Mark(len(task.y), target_mark(task.y, task.sample_weight), features))
         if changed is not None:
             raise StreamError(
@@ -145,7 +150,7 @@ def train(
     run: Run | None = None,
     classes: Any = None,
     checkpoint: Path | None = None,
-    report: Report = lambda name, record: None,
+    report: Report = lambda name, record, new: None,
 ) -> Run:
     """Learn the tasks that the model has not seen; after each, write the checkpoint.
 
@@ -156,7 +161,7 @@ def train(
     run : of the tasks before, where the model has learnt some; its successor is returned.
     classes : labels that are known to come.
     checkpoint : a folder to write the model to after every task.
-    report : is told every task's name and record.
+    report : is told every task's name and record, and the columns that it has brought.
     """
     check_settings(model, stream)
     run = _new_run(model, stream) if run is None else run
@@ -164,13 +169,14 @@ def train(
         checkpoint.mkdir(parents=True, exist_ok=True)
     for i in range(len(run.tasks), len(stream)):
         task = stream.task(i)
+        known = model.n_features_in_ if hasattr(model, "state_") else len(task.X.names)
         learn_task(model, task, classes)
         mark = Mark(len(task.y), target_mark(task.y, task.sample_weight), model.state_.mark)
         names, marks = (*run.tasks, str(task.name)), (*run.marks, mark)
         run = replace(run, tasks=names, marks=marks, path=_path(model, run))
         if checkpoint is not None:
             save(model, checkpoint / CHECKPOINT, timings=False, run=run)
-        report(str(task.name), model.tasks_[-1])
+        report(str(task.name), model.tasks_[-1], model.feature_names_in_[known:].tolist())
     return run
 
 
@@ -218,8 +224,17 @@ def _path(model: LinearModel, run: Run) -> Mapping[str, Array] | None:
     if run.path is not None:
         began = model.state_.began  # earlier estimates also get outputs of classes that are new
         before = run.path if began is None else with_outputs(run.path, began)
+        before = {key: _with_columns(array, now[key]) for key, array in before.items()}
         now = {key: np.concatenate([before[key], new]) for key, new in now.items()}
     return now if sum(array.nbytes for array in now.values()) <= LARGEST_PATH else None
+
+
+def _with_columns(before: Array, now: Array) -> Array:
+    """Estimates from before columns came, which had weight zero then."""
+    more = now.shape[-1] - before.shape[-1]
+    if not more:
+        return before
+    return np.concatenate([before, np.zeros((*before.shape[:-1], more), before.dtype)], axis=-1)
 
 
 def with_outputs(path: Mapping[str, Array], outputs: Outputs) -> Mapping[str, Array]:

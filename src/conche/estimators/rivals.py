@@ -12,7 +12,8 @@ import warnings
 from dataclasses import replace
 
 from ..network import Network
-from .state import Lesson, StreamState, TaskRecord, after_task
+from .records import TaskRecord
+from .state import Lesson, StreamState, after_task
 
 
 def begun(state: StreamState) -> StreamState:

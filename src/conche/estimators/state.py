@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -25,35 +25,9 @@ from .gap import Account, OfflineGap
 from .inputs import Schema
 from .judge import Evidence, Judge
 from .labels import Labels
+from .records import RoundRecord, TaskRecord
 
 NOTABLE = 0.01  # of the offline objective: a gap that is said aloud
-
-
-class RoundRecord(TypedDict):
-    """One round, as ``history_`` shows it."""
-
-    task: int  # counted from 1
-    round: int  # counted from 1
-    residual: float  # root mean square of y - A w after the round (of the loss's gradient)
-    loss: float  # mean loss over samples after the round, summed over outputs
-    bound: float  # how far the objective is above its optimum at most, in the unit of the loss
-    bytes: int  # sent between coordinator and nodes in this round, both ways, all nodes
-    seconds: float
-    accuracy: float  # of the nodes' own solutions: what is left of their gradients; 0 is exact
-    disagreement: float  # between the nodes' predictions, without a centre; else 0
-
-
-class TaskRecord(TypedDict):
-    """One task, as ``tasks_`` shows it."""
-
-    task: int  # counted from 1
-    before: float  # its error before it was learnt: mean square, or error rate
-    after: float
-    samples: int
-    bytes: int  # sent between coordinator and nodes
-    seconds: float
-    gap: float  # how far the offline objective is above its minimum, as a share of it (an estimate)
-    gap_bound: float  # the same, at most; infinity where nobody knows
 
 
 class Settings(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..errors import StreamError
-from .columns import Columns
+from .columns import Aligned, Columns
 from .groups import matching
 from .tables import SUFFIXES, Table, is_table, open_table
 from .task import Task
@@ -60,8 +60,9 @@ class FileColumns(Columns):
 class FileStream:
     """The tasks of a stream on disk, one at a time.
 
-    The first task fixes the columns; later ones are matched by name. Rows of X stay on disk until
-    a node reads its block.
+    Columns are matched by name. Later tasks may have more of them than the first, unless
+    ``growing`` is set to False; where missing values are kept, they may have fewer. A model puts
+    that in order. Rows of X stay on disk until a node reads its block.
 
     Parameters
     ----------
@@ -72,7 +73,8 @@ class FileStream:
     task_column : the column that says which task a row belongs to.
     features, drop : take only these columns; take all but these. Names or patterns (``*``, ``?``).
     missing : "keep" lets NaN through to a model that fills it; "refuse" names file and column.
-    columns : where given, those of a model that learnt an earlier part of the stream.
+    columns : where given, those of a model: every task has these and no others. What a file does
+        not have of them is missing (NaN), where missing values are kept.
     weight : the column (of an npz file: the array) that says what each sample counts for.
 
     >>> import tempfile
@@ -96,6 +98,8 @@ class FileStream:
     ):
         self.stream, self.target, self.task_column = stream, target, task_column
         self.missing, self.weight = missing, weight
+        self._features, self._drop, self._given = features, drop, columns is not None
+        self.growing = not self._given  # whether tasks may have columns that the first has not
         self.files = stream_files(stream)
         self._latest: tuple[Path, Table] | None = None
         first = self._open(self.files[0])
@@ -104,7 +108,7 @@ class FileStream:
         if task_column is not None:
             self.names, self._rows = self._find_tasks(first, task_column)
         if columns is None:
-            columns = self._choose(first, features, drop)
+            columns = self._choose(first)
         self.columns = list(columns)
         self._known = {*first.features, *self.columns, target, *([weight] if weight else [])}
 
@@ -118,9 +122,11 @@ class FileStream:
         """Task number i: its target is read, its features are not yet."""
         rows = None if self._rows is None else self._rows[i]
         table = self._open(self.files[i if rows is None else 0])
-        self._match(table)
+        names = self._match(table)
         y = table.values(self.target, rows)
-        X = FileColumns(table, self.columns, rows, self.missing)
+        X: Columns = FileColumns(table, names, rows, self.missing)
+        if self._given:
+            X = Aligned.to(X, self.columns)
         return Task(X, y, name=self.names[i], sample_weight=self._weights(table, rows))
 
     def _weights(self, table: Table, rows: Array | None) -> Array | None:
@@ -160,23 +166,22 @@ class FileStream:
             rows.append(by_task[code])
         return names, rows
 
-    def _choose(
-        self, table: Table, features: Sequence[str] | None, drop: Sequence[str]
-    ) -> list[str]:
+    def _choose(self, table: Table, first: bool = True) -> list[str]:
+        """The columns that are asked for; what is asked for must be in the ``first`` task."""
         free = {name: j for j, name in enumerate(table.features)}
         if self.weight == self.target:
             raise StreamError(f"{table.path}: {self.weight!r} is the target and the weight")
         for name in (self.target, self.task_column or self.target, self.weight or self.target):
             free.pop(name, None)
-        chosen = dict.fromkeys(free if features is None else ())
-        for pattern in features or ():
+        chosen = dict.fromkeys(free if self._features is None else ())
+        for pattern in self._features or ():
             found = matching(pattern, free)
-            if not found:
+            if first and not found:
                 raise StreamError(f"{table.path}: no column {pattern!r} among the features")
             chosen |= dict.fromkeys(found)
-        for pattern in drop:
+        for pattern in self._drop:
             dropped = matching(pattern, free)
-            if not dropped:
+            if first and not dropped:
                 raise StreamError(f"{table.path}: no column {pattern!r} to drop")
             for name in dropped:
                 chosen.pop(name, None)
@@ -184,14 +189,25 @@ class FileStream:
             raise StreamError(f"{table.path}: no columns beside the target")
         return list(chosen)
 
-    def _match(self, table: Table) -> None:
+    def _match(self, table: Table) -> list[str]:
+        """The columns to read of a file."""
         present = set(table.names)
-        for name in self.columns:
-            if name not in present:
-                raise StreamError(f"{table.path}: column {name!r} of the first task is missing")
-        for name in table.features:
-            if name not in self._known:
-                raise StreamError(f"{table.path}: column {name!r} is not in the first task")
+        absent = [name for name in self.columns if name not in present]
+        if absent and not (self.missing == "keep" and (self.growing or self._given)):
+            whose = "model" if self._given else "first task"
+            raise StreamError(f"{table.path}: column {absent[0]!r} of the {whose} is missing")
+        new: list[str] = []
+        if self.growing:
+            known = set(self.columns)
+            new = [name for name in self._choose(table, first=False) if name not in known]
+        elif not self._given:
+            for name in table.features:
+                if name not in self._known:
+                    raise StreamError(f"{table.path}: column {name!r} is not in the first task")
+        if len(absent) == len(self.columns):
+            raise StreamError(f"{table.path}: has none of the stream's columns")
+        there = [name for name in self.columns if name in present] if absent else self.columns
+        return [*there, *new] if new else there
 
 
 def stream_files(stream: str | Path) -> list[Path]:
@@ -212,7 +228,9 @@ def stream_files(stream: str | Path) -> list[Path]:
 def read_stream(stream: str | Path, target: str = "y") -> list[Task]:
     """All tasks of a stream at once, in memory; the target must be numeric."""
     tasks = []
-    for task in FileStream(stream, target):
+    files = FileStream(stream, target)
+    files.growing = False
+    for task in files:
         if task.y.dtype.kind == "U":
             raise StreamError(f"{stream}: column {target!r} is not numeric (text)")
         tasks.append(Task(np.ascontiguousarray(task.X), task.y.astype(float), name=task.name))

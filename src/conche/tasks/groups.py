@@ -26,24 +26,25 @@ def matching(pattern: str, places: Mapping[str, int]) -> list[str]:
     return found or [pattern] * (pattern in places)
 
 
-def read_groups(path: str | Path, columns: Sequence[str]) -> dict[str, list[int]]:
+def read_groups(path: str | Path, columns: Sequence[str]) -> dict[str, list[str]]:
     """Which node holds which columns, from a JSON or TOML file.
 
     Parameters
     ----------
-    path : the file: names of nodes, each with a list of names (or patterns) of its columns.
-    columns : the stream's columns; every one must belong to exactly one node.
+    path : the file: names of nodes, each with a list of names (or patterns) of its columns. What is
+        no column yet may come in a later task, and a node join with it.
+    columns : of the stream's first task; every one must belong to exactly one node.
 
     Returns
     -------
-    For every node the places of its columns.
+    For every node its names and patterns.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "nodes.json"
     ...     _ = file.write_text('{"north": ["n*"], "south": ["s1"]}')
     ...     read_groups(file, ["n1", "s1", "n2"])
-    {'north': [0, 2], 'south': [1]}
+    {'north': ['n*'], 'south': ['s1']}
     """
     try:
         text = Path(path).read_text()
@@ -60,18 +61,12 @@ def read_groups(path: str | Path, columns: Sequence[str]) -> dict[str, list[int]
         if not patterns:
             raise StreamError(f"{path}: node {node!r} has no columns")
         for pattern in patterns:
-            found = matching(pattern, places)
-            if not found:
-                raise StreamError(f"{path}: node {node!r} names {pattern!r}, which is no column")
-            for name in found:
-                if name in owner:
+            for name in matching(pattern, places):
+                if owner.get(name, node) != node:
                     both = f"node {owner[name]!r} and on {node!r}"
                     raise StreamError(f"{path}: column {name!r} is on {both}")
                 owner[name] = node
     for name in columns:
         if name not in owner:
             raise StreamError(f"{path}: column {name!r} is on no node")
-    out: dict[str, list[int]] = {node: [] for node in groups}
-    for name, node in owner.items():
-        out[node].append(places[name])
-    return out
+    return dict(groups)

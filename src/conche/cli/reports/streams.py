@@ -61,7 +61,11 @@ def learning(names: Sequence[str], seen: int, labels: bool) -> Iterator[Report]:
     with quiet_progress(*columns, TimeRemainingColumn()) as progress:
         bar = progress.add_task("learning", total=len(names), completed=seen)
 
-        def report(name: str, record: Mapping[str, Any]) -> None:
+        def report(name: str, record: Mapping[str, Any], new: list[str]) -> None:
+            if new:
+                more = f", {new[1]}" + (", ..." if len(new) > 2 else "") if len(new) > 1 else ""
+                said = f"{name}: {len(new)} new column{'s' * (len(new) > 1)}: {new[0]}{more}"
+                console.print(said, markup=False, soft_wrap=True)
             console.print(
                 f"{name:<{width}}  {record['samples']:>8}  {number(record['before']):>9}  "
                 f"{number(record['after']):>9}  {record['seconds']:>8.2f}  "
