@@ -253,3 +253,53 @@ def test_resuming_knows_early_tasks_again_although_columns_have_come(tmp_path: P
     written(tmp_path / "train", seed=1)
     done = run("train", "train", *asked, cwd=tmp_path)
     assert done.returncode == 2 and "task '0' is not the one that was learnt" in done.stderr
+
+
+@pytest.mark.parametrize("rank", [None, 4, 0])
+def test_a_node_may_leave_and_the_others_make_up_for_it(rank: int | None, tmp_path: Path) -> None:
+    """With lossless memory: the offline solution on the data without its columns, now and after
+    more tasks; the rise is that of the offline objective."""
+    tasks = stream([NAMES] * 6)
+    solver = Memory(rank, damping=0.7)
+    options: dict[str, Any] = dict(solver=solver, fit_intercept=False, scaling=None)
+    options |= dict(tol=1e-13, n_rounds=200)
+    model = learnt(tasks[:4], 3, **options)
+    gone = [NAMES[j] for j in list(model.partition_)[1]]
+    names = [name for name in NAMES if name not in gone]
+    before = model.coef_
+    left = model.drop_node(1)
+    assert list(model.feature_names_in_) == names and len(model.partition_) == 2
+    rest = [(X[names], y) for X, y in tasks]
+    objective = [_objective(tasks[:4], NAMES, before), _objective(rest[:4], names, model.coef_)]
+    if rank is None:
+        np.testing.assert_allclose(model.coef_, offline(rest[:4], names, 0.7), rtol=1e-8)
+        assert left.rise == pytest.approx(objective[1] - objective[0], rel=1e-8)
+        assert left.share == pytest.approx(left.rise / objective[0], rel=1e-6)
+    elif rank:
+        assert objective[1] < _objective(rest[:4], names, before[: len(names)])
+    conche.save(model, tmp_path / "m")
+    again = conche.load(tmp_path / "m")
+    for X, y in rest[4:]:
+        model.partial_fit(X, y)
+        again.partial_fit(X, y)
+    assert np.array_equal(again.coef_, model.coef_)
+    if rank is None:
+        np.testing.assert_allclose(model.coef_, offline(rest, names, 0.7), rtol=1e-8)
+
+
+def _objective(tasks: Frames, names: list[str], w: Array) -> float:
+    squares = sum(float(np.sum((y - X[names].to_numpy() @ w) ** 2)) for X, y in tasks)
+    return 0.5 * (squares + 0.7 * float(w @ w))
+
+
+def test_who_cannot_leave_is_named() -> None:
+    model = learnt(stream(), 2)
+    before = model.state_
+    for node, message in [(0, "holds the intercept"), (2, "nodes 0 to 1"), ("b", "number of a")]:
+        with pytest.raises(conche.ParameterError, match=message):
+            model.drop_node(node)  # type: ignore[arg-type]  # on purpose
+    assert model.state_ is before
+    with pytest.raises(conche.ParameterError, match="the only node"):
+        learnt(stream(), 1).drop_node(0)
+    plain = conche.CoCoARegressor(3).fit(*stream()[0])
+    assert np.isnan(plain.drop_node(0).rise) and plain.coef_.shape == (2,)

@@ -43,7 +43,7 @@ def arrays_of(
         for key in names:
             values = np.array([record[key] for record in records])
             arrays[f"{kind}.{key}"] = values if timings or key != "seconds" else 0.0 * values
-    if state.settings.partition is not None or _has_grown(state):
+    if state.settings.partition is not None or state.moved:
         arrays["columns"] = columns_of(state.setup.partition)
     return arrays
 
@@ -60,11 +60,6 @@ def _path_arrays(state: StreamState, nodes: list[NodeState]) -> dict[str, Array]
     return arrays
 
 
-def _has_grown(state: StreamState) -> bool:
-    """Whether columns have come, or left, since the stream began."""
-    return state.begun != sum(state.setup.partition.weight_counts())
-
-
 def columns_of(partition: Partition) -> Array:
     """All nodes' columns, one node after another."""
     return np.concatenate([np.asarray(columns, dtype=np.int64) for columns in partition])
@@ -75,7 +70,7 @@ def description(state: StreamState) -> dict[str, Any]:
     return {
         "sizes": state.setup.partition.sizes,
         "begun": state.begun,
-        "grown_columns": _has_grown(state),
+        "moved": state.moved,
         "columns": digest(columns_of(state.setup.partition)),
         "schema": asdict(state.schema),
         "meeting": state.setup.solver.meeting.value,
@@ -117,7 +112,7 @@ def restored(
     if not isinstance(schema.n_features, int) or not 0 < schema.n_features <= weights:
         raise ValueError(f"{weights} weights are too few for its columns")
     partition, begun = None, int(described["begun"])
-    if described["grown_columns"]:
+    if described["moved"]:
         blocks = np.split(arrays["columns"], np.cumsum(described["sizes"])[:-1])
         partition = Partition(blocks, schema.n_features, bool(model.fit_intercept))
     setup, settings = model.make_setup(schema, partition, begun)
@@ -137,7 +132,7 @@ def restored(
         tuple(_records(kind, fields, arrays))
         for kind, fields in (("history", ROUND_FIELDS), ("tasks", TASK_FIELDS))
     )
-    blank = replace(blank, history=history, tasks=tasks)
+    blank = replace(blank, history=history, tasks=tasks, moved=partition is not None)
     rivals = [
         _path(blank, own, {k.removeprefix(f"rival{i}."): a for k, a in arrays.items()})
         for i, own in enumerate(described["rivals"])

@@ -21,6 +21,7 @@ from ..nodes.solvers import SolverOption, option
 from ..rounds import STEPS, Loss
 from ..rounds.losses import LOSSES
 from .connection import Connection, connect
+from .departure import Departure, check_departure, without_node
 from .fitted import Fitted, Held
 from .gap import Account
 from .growth import with_columns
@@ -134,6 +135,20 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         place = meet(connection.network, state.setup).place
         rivals = tuple(replace(rival, nodes=place(rival.nodes)) for rival in state.rivals)
         self._held = Held(connection, replace(state, nodes=place(state.nodes), rivals=rivals))
+
+    def drop_node(self, node: int) -> Departure:
+        """Let a node leave, and its columns with it; the others make up for them as far as their
+        memory knows how. Answers what it has cost."""
+        self.check_stream()
+        check_departure(self.state_, node)
+        connection, paths = self._held.connection, (self.state_, *self.state_.rivals)
+        left = [without_node(path, self.node_states(path), node) for path in paths]
+        setup = replace(left[0][0].setup)
+        connection.network.start(setup)
+        place = meet(connection.network, setup).place
+        first, *others = (replace(path, setup=setup, nodes=place(path.nodes)) for path, _ in left)
+        self._held = Held(connection, replace(first, rivals=tuple(others)))
+        return left[0][1]
 
     def node_states(self, state: StreamState | None = None) -> list[NodeState]:
         """Every node's state, wherever it is; last the coordinator's, where it has one."""

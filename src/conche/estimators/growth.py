@@ -39,7 +39,7 @@ def with_columns(
     if joining:
         placed = [meet(network, setup).place(states) for states in placed]
     first, *others = (
-        replace(path, setup=setup, schema=schema, nodes=nodes)
+        replace(path, setup=setup, schema=schema, nodes=nodes, moved=True)
         for path, nodes in zip(paths, placed, strict=True)
     )
     return replace(first, rivals=tuple(others)), tuple(np.bincount(nodes, minlength=len(grown)))

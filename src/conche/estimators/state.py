@@ -78,6 +78,7 @@ class StreamState:
     history: tuple[RoundRecord, ...] = ()
     tasks: tuple[TaskRecord, ...] = ()
     began: Outputs | None = None  # how the last task's outputs began from those before, if changed
+    moved: bool = False  # whether columns have come or left since then
     mark: int = 0  # of the last task's columns, where they were read from files
     views: Array | None = None  # every node's own predictions of the last task, without a centre
 

@@ -1,0 +1,175 @@
+"""A node leaves: its columns are dropped, and the others make up for them as far as they can.
+
+Memory knows the curvature between the columns that go and those that stay. So the estimate moves to
+the best one without the columns: the offline solution on the data without them, where nothing is
+lost. In units of the ridge, with u the weights, H the past and s the ridge's strength,
+
+    u_stay += (H_stay + s)^-1 H_stay,go u_go.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple, cast
+
+import numpy as np
+from scipy import linalg
+
+from ..common.arrays import Array
+from ..errors import ParameterError
+from ..network.base import coefficients, share
+from ..nodes import NodeState, Partition, Setup
+from ..nodes.layout import Layout
+from ..nodes.solvers.base import Meeting
+from ..nodes.solvers.information import Information
+from ..nodes.solvers.pooled import PooledMemory
+from .state import StreamState
+
+
+class Departure(NamedTuple):
+    """``rise`` is what the offline objective has risen by, ``share`` the same as a share of it; NaN
+    where the solver keeps no past to tell."""
+
+    rise: float
+    share: float
+
+
+def check_departure(state: StreamState, node: int) -> None:
+    """Refuse where there is no such node, or it cannot go."""
+    partition = state.setup.partition
+    if isinstance(node, bool) or not isinstance(node, int | np.integer):
+        raise ParameterError(f"node={node!r} must be the number of a node")
+    if not 0 <= node < len(partition):
+        raise ParameterError(f"node={node}: there are nodes 0 to {len(partition) - 1}")
+    if len(partition) == 1:
+        raise ParameterError("the only node cannot leave")
+    if partition.intercept and node == 0:
+        raise ParameterError("node 0 holds the intercept, and cannot leave")
+
+
+def without_node(
+    state: StreamState, states: list[NodeState], node: int
+) -> tuple[StreamState, Departure]:
+    """The stream without one of its nodes; ``states`` are all nodes', as they were fetched."""
+    old = state.setup
+    blocks = [block for k, block in enumerate(old.partition) if k != node]
+    stays = np.sort(np.concatenate(blocks))
+    places = [np.searchsorted(stays, block) for block in blocks]
+    setup = replace(old, partition=Partition(places, len(stays), old.partition.intercept))
+    states, rise = _compensated(state, states, node)
+    names = state.schema.names
+    schema = replace(
+        state.schema,
+        n_features=len(stays),
+        names=None if names is None else tuple(names[j] for j in stays),
+    )
+    nowhere = np.zeros(states[0].weights.shape[1])
+    shares = [share(setup.scaling, own, nowhere) for own in states[: len(blocks)]]
+    new = replace(
+        state,
+        setup=setup,
+        schema=schema,
+        nodes=states,
+        coefficients=coefficients(setup, shares),
+        moved=True,
+    )
+    whole = np.nan if state.account is None else float(state.account.objective[new.counted].sum())
+    lost = float(rise[new.counted].sum())
+    return new, Departure(lost, lost / whole if whole > 0 else np.nan)
+
+
+def _compensated(
+    state: StreamState, states: list[NodeState], node: int
+) -> tuple[list[NodeState], Array]:
+    """The other nodes' states, and what the objective rises by, per output."""
+    solver, K = state.setup.solver, len(state.setup.partition)
+    strength = np.repeat(state.judge.strengths, state.judge.n_outputs)
+    if not solver.remembers:
+        return states[:node] + states[node + 1 :], np.full(len(strength), np.nan)
+    if solver.meeting is Meeting.POOL:
+        return _from_pool(state.setup, states, node, strength)
+    return _from_directions(states[:K], node, strength)
+
+
+def _from_pool(
+    setup: Setup, states: list[NodeState], node: int, strength: Array
+) -> tuple[list[NodeState], Array]:
+    """The coordinator knows all of H, in its own coordinates."""
+    *nodes, centre = states
+    ends = np.cumsum([0, *setup.partition.weight_counts()])
+    goes = np.arange(ends[node], ends[node + 1])
+    stays = np.setdiff1d(np.arange(ends[-1]), goes)
+    known = Information.known(centre.kept)
+    assert known is not None
+    H, u = (known.matrix.T @ known.matrix if known.is_root else known.matrix), centre.weights
+    moved = np.array(u)
+    rise = np.zeros(len(strength))
+    for s in np.unique(strength):
+        own = np.flatnonzero(strength == s)
+        gone = u[np.ix_(goes, own)]
+        pulled = H[np.ix_(stays, goes)] @ gone
+        M = H[np.ix_(stays, stays)] + s * np.eye(len(stays))
+        step = linalg.solve(M, pulled, assume_a="pos")
+        moved[np.ix_(stays, own)] += step
+        kept = H[np.ix_(goes, goes)] @ gone + s * gone
+        rise[own] = 0.5 * (np.sum(gone * kept, axis=0) - np.sum(pulled * step, axis=0))
+    others = []
+    for k, state in enumerate(nodes):
+        if k == node:
+            continue
+        rows = slice(ends[k], ends[k + 1])
+        change = moved[rows] - u[rows]
+        turned = state.kept["rotation"] @ change if "rotation" in state.kept else change
+        weights = state.weights + turned / np.sqrt(state.kept["ridge"])[:, None]
+        others.append(replace(state, weights=weights))
+    solver = cast(PooledMemory, setup.solver).coordinator()
+    centre = replace(centre, weights=moved).laid_out(solver, Layout.of(stays), False)
+    return [*others, centre], rise
+
+
+def _from_directions(
+    states: list[NodeState], node: int, strength: Array
+) -> tuple[list[NodeState], Array]:
+    """Between nodes, H is what the principal directions know: V_stay^T V_go."""
+    gone = states[node]
+    u = np.sqrt(gone.kept["ridge"])[:, None] * gone.weights
+    image = _directions(gone) @ u
+    others = [state for k, state in enumerate(states) if k != node]
+    new = [np.array(state.weights) for state in others]
+    rise = np.zeros(len(strength))
+    for s in np.unique(strength):
+        own = np.flatnonzero(strength == s)
+        # (V^T V + D)^-1 V^T x = D^-1 V^T (I + V D^-1 V^T)^-1 x, D block by block
+        solved = [_by_block(state, s, _directions(state).T) for state in others]
+        small = np.eye(len(image))
+        for state, DV in zip(others, solved, strict=True):
+            small = small + _directions(state) @ DV
+        inner = linalg.solve(small, image[:, own], assume_a="pos")
+        for weights, state, DV in zip(new, others, solved, strict=True):
+            weights[:, own] += (DV @ inner) / np.sqrt(state.kept["ridge"])[:, None]
+        kept = np.sum(u[:, own] * (_block_times(gone, u[:, own]) + s * u[:, own]), axis=0)
+        rise[own] = 0.5 * (kept + np.sum(image[:, own] * inner, axis=0))
+    pairs = zip(others, new, strict=True)
+    return [replace(state, weights=weights) for state, weights in pairs], rise
+
+
+def _directions(state: NodeState) -> Array:
+    return state.kept.get("principal", np.zeros((0, len(state.weights))))
+
+
+def _block_times(state: NodeState, x: Array) -> Array:
+    """E_k x."""
+    E = state.kept.get("remainder")
+    if E is None:
+        return np.zeros_like(x)
+    return np.asarray(E[:, None] * x if E.ndim == 1 else E @ x)
+
+
+def _by_block(state: NodeState, s: float, x: Array) -> Array:
+    """(E_k + s)^-1 x."""
+    E = state.kept.get("remainder")
+    if E is None:
+        return x / s
+    if E.ndim == 1:
+        return np.asarray(x / (E + s)[:, None])
+    return np.asarray(linalg.solve(E + s * np.eye(len(E)), x, assume_a="pos"))
