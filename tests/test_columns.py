@@ -14,7 +14,7 @@ import conche
 from conche import Memory
 from conche.common.arrays import Array
 
-from .helpers.commands import run
+from .helpers.commands import run_here as run
 
 pd = pytest.importorskip("pandas")
 

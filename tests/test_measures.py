@@ -13,7 +13,7 @@ import conche
 from conche.common.arrays import Array
 from conche.measures import METRICS, Guess, metric_named
 
-from .helpers.commands import run
+from .helpers.commands import run_here as run
 
 
 def labelled(n_classes: int, seed: int = 0) -> Guess:
