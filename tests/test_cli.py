@@ -68,7 +68,7 @@ def ended_with(
         (NodeError("node 1: a.csv: no rows in it"), 2, "node 1: a.csv: no rows in it"),
         (FileNotFoundError(2, "No such file", "a.csv"), 2, "[Errno 2] No such file: 'a.csv'"),
         (MemoryError(), 2, "not enough memory for that"),
-        (KeyboardInterrupt(), 2, "interrupted"),
+        (KeyboardInterrupt(), 130, "interrupted"),
         (typer.BadParameter("not that"), 2, "Invalid value: not that"),
         (ValueError("a shape"), 70, "this is a bug in Conche (ValueError: a shape); --debug shows"),
         (RuntimeError(), 70, "this is a bug in Conche (RuntimeError: ); --debug shows"),

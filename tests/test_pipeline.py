@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
@@ -9,6 +11,7 @@ from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardSca
 
 import conche
 from conche.common.arrays import Array
+from conche.model_file import load_run
 from conche.tasks.features import RandomColumns
 
 Raw = list[tuple[Array, Array]]
@@ -85,3 +88,35 @@ def test_a_failed_task_changes_no_step(raw: Raw) -> None:
     with pytest.raises(ValueError, match="NaN"):
         pipe.partial_fit(X + 1, np.full(40, np.nan))
     assert np.array_equal(pipe["s"].mean_, mean) and np.array_equal(pipe["model"].coef_, coef)
+
+
+def test_a_pipeline_of_ours_is_saved_and_goes_on(raw: Raw, tmp_path: Path) -> None:
+    for features in (conche.CosineFeatures(30), conche.ReLUFeatures(20, scale=0.5, seed=3)):
+        pipe = conche.StreamPipeline(
+            [("features", features), ("model", conche.ConcheClassifier(n_nodes=3))]
+        )
+        for X, y in raw[:2]:
+            pipe.partial_fit(X, y)
+        conche.save(pipe, tmp_path / "p")
+        again = conche.load(tmp_path / "p")
+        X, y = raw[2]
+        assert np.array_equal(again.partial_fit(X, y).predict(X), pipe.partial_fit(X, y).predict(X))
+        assert np.array_equal(again[-1].coef_, pipe[-1].coef_)
+        assert repr(again[0]) == repr(pipe[0])
+    with pytest.raises(conche.ModelFileError, match="a pipeline, which is for Python"):
+        load_run(tmp_path / "p")
+
+
+def test_a_pipeline_of_others_is_refused_by_name(raw: Raw, tmp_path: Path) -> None:
+    pipe = conche.StreamPipeline(
+        [("scale", StandardScaler()), ("model", conche.ConcheClassifier())]
+    )
+    pipe.partial_fit(*raw[0])
+    with pytest.raises(conche.ParameterError, match="with a StandardScaler .'scale'.: only Cosine"):
+        conche.save(pipe, tmp_path / "p")
+    fresh = conche.StreamPipeline(
+        [("f", conche.CosineFeatures(3)), ("m", conche.ConcheClassifier())]
+    )
+    with pytest.raises(conche.ParameterError, match="'f' of this pipeline has not learnt"):
+        conche.save(fresh, tmp_path / "p")
+    assert not (tmp_path / "p").exists()

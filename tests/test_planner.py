@@ -396,8 +396,14 @@ def test_plan_from_files_on_the_command_line(tmp_path: Path) -> None:
             "--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --nodes 4 --nodes-max 2",
             "than",
         ),
-        ("--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --plot x.xyz", "x.xyz: a plot"),
-        ("--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --plot no/x.png", "no/x.png"),
+        (
+            "--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --plot x.xyz",
+            "x.xyz: the name must end in .png",
+        ),
+        (
+            "--features 10 --samples 5 --tasks 2 --shared 2 --noise 1 --plot no/x.png",
+            "no: no such folder to write x.png in",
+        ),
         ("--data nowhere --energy 1", "--energy is estimated"),
     ],
 )

@@ -72,7 +72,11 @@ def test_wrong_files_are_one_line_and_the_checkpoint_is_intact(
     assert done.returncode == 2
     assert len(done.stderr.strip().splitlines()) == 1 and message in done.stderr, done.stderr
     assert not (streams / "m").exists()
-    assert conche.load(streams / "state" / "model.conche").n_tasks_seen_ == 4
+    if how in ("text", "extra column", "nan", "target inf"):  # found when it is read
+        assert "4 tasks learnt, up to '003': in state, and --resume goes on" in done.stderr
+        assert conche.load(streams / "state" / "model.conche").n_tasks_seen_ == 4
+    else:  # before the first task
+        assert not (streams / "state" / "model.conche").exists()
 
 
 def test_a_late_label_a_task_of_one_row_and_constant_columns(tmp_path: Path) -> None:

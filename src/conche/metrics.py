@@ -132,6 +132,11 @@ class ErrorMatrix:
         columns = self.values.shape[1]
         return list(self.names) or [str(j + 1) for j in range(columns)]
 
+    def __repr__(self) -> str:
+        count = f"{len(self)} task{'s' * (len(self) != 1)}"
+        said = f"average {self.average:.3g}, forgetting {self.forgetting:.3g}"
+        return f"ErrorMatrix({count}, {said})"
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)
 

@@ -20,10 +20,12 @@ from .common.atomic import write_atomically
 from .common.sealed import seal, unseal
 from .common.words import one_line
 from .errors import ModelFileError, ParameterError
+from .estimators import StreamPipeline
 from .estimators.base import LinearModel
 from .estimators.state import StreamState
 from .nodes.partition import by_name
 from .nodes.solvers import SOLVERS, Memory, SolverOption, option
+from .pipeline_file import put_together, taken_apart
 from .rounds import get_loss
 from .state_file import arrays_of, description, restored
 from .tasks.mark import Mark
@@ -59,7 +61,7 @@ class Run:
 
 
 def save(
-    model: LinearModel,
+    model: LinearModel | StreamPipeline,
     path: str | os.PathLike[str],
     *,
     timings: bool = True,
@@ -69,12 +71,14 @@ def save(
 
     Parameters
     ----------
-    model : one of Conche's estimators, trained.
+    model : one of Conche's estimators, trained; or a `StreamPipeline` with one at its end and
+        features of Conche's before it.
     path : of the file to write.
     timings : whether to write the records' seconds; without them the same stream gives the same
         bytes.
     run : what is to be kept beside the model.
     """
+    model, steps, own = taken_apart(model)
     name = type(model).__name__
     if name not in CLASSES:
         raise ParameterError(f"cannot save a {name}: only {', '.join(CLASSES)}")
@@ -82,12 +86,13 @@ def save(
         raise ParameterError(f"this {name} has not learnt anything yet: nothing to save")
     model.check_stream()  # what is saved must be able to go on
     state, network = model.state_, model.network_
-    arrays = arrays_of(state, model.node_states, timings)
+    arrays = arrays_of(state, model.node_states, timings) | own
     if run is not None and run.path is not None:
         arrays |= {f"path.{key}": array for key, array in run.path.items()}
     described = {
         "class": name,
         "parameters": _plain_parameters(model),
+        "steps": steps,
         **description(state),
         "arrays": sorted(arrays),
         "run": None if run is None else asdict(run) | {"path": None},
@@ -97,7 +102,7 @@ def save(
         write_atomically(path, seal(FORMAT, text, arrays))
 
 
-def load(path: str | os.PathLike[str], network: Any = "local") -> LinearModel:
+def load(path: str | os.PathLike[str], network: Any = "local") -> Any:
     """Read a model that `save` wrote; it goes on with the stream where it stood.
 
     It goes on in this process, wherever it was trained, unless another ``network`` is given.
@@ -111,13 +116,20 @@ def load(path: str | os.PathLike[str], network: Any = "local") -> LinearModel:
     >>> bool((again.coef_ == model.coef_).all())
     True
     """
-    return load_run(path, network)[0]
+    return _load(path, network)[0]
 
 
 def load_run(
     path: str | os.PathLike[str], network: Any = "local"
 ) -> tuple[LinearModel, Run | None]:
     """The model, and what ``conche train`` wrote beside it, if it did."""
+    model, run = _load(path, network)
+    if not isinstance(model, LinearModel):
+        raise ModelFileError(f"{path}: a pipeline, which is for Python: conche.load")
+    return model, run
+
+
+def _load(path: str | os.PathLike[str], network: Any) -> tuple[Any, Run | None]:
     try:
         described, arrays = unseal(path, FORMAT)
         model, state = _restored(described, arrays, network)
@@ -127,7 +139,10 @@ def load_run(
     except DAMAGE as error:
         raise ModelFileError(f"{path}: incomplete or damaged model ({one_line(error)})") from error
     model.go_on(state)
-    return model, run
+    try:
+        return put_together(model, described["steps"], arrays), run
+    except DAMAGE as error:
+        raise ModelFileError(f"{path}: incomplete or damaged model ({one_line(error)})") from error
 
 
 def _restored(

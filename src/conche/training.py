@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def begin(
     """A model and run to `train` with: new ones, or those of the checkpoint in ``folder``."""
     if folder is None:
         if resume:
-            raise ParameterError("--resume needs --checkpoint")
+            raise ParameterError("--resume needs --checkpoint, or what an earlier run has left")
     elif folder.exists() and not folder.is_dir():
         raise ParameterError(f"{folder}: is not a folder")
     elif (folder / CHECKPOINT).exists():
@@ -152,19 +152,35 @@ def train(
     checkpoint: Path | None = None,
     report: Report = lambda name, record, new: None,
 ) -> Run:
-    """Learn the tasks that the model has not seen; after each, write the checkpoint.
+    """Learn the tasks that the model has not seen, and answer the run; as `learning`."""
+    run = _new_run(model, stream) if run is None else run
+    options: dict[str, Any] = dict(classes=classes, checkpoint=checkpoint, report=report)
+    *_, last = run, *learning(model, stream, run=run, **options)
+    return last
+
+
+def learning(
+    model: LinearModel,
+    stream: FileStream,
+    *,
+    run: Run,
+    classes: Any = None,
+    checkpoint: Path | None = None,
+    report: Report = lambda name, record, new: None,
+) -> Iterator[Run]:
+    """Learn the tasks that the model has not seen; after each, write the checkpoint, and yield the
+    run so far.
 
     Parameters
     ----------
     model : is trained in place.
     stream : the tasks.
-    run : of the tasks before, where the model has learnt some; its successor is returned.
+    run : of the tasks before.
     classes : labels that are known to come.
     checkpoint : a folder to write the model to after every task.
     report : is told every task's name and record, and the columns that it has brought.
     """
     check_settings(model, stream)
-    run = _new_run(model, stream) if run is None else run
     if checkpoint is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
     for i in range(len(run.tasks), len(stream)):
@@ -177,7 +193,7 @@ def train(
         if checkpoint is not None:
             save(model, checkpoint / CHECKPOINT, timings=False, run=run)
         report(str(task.name), model.tasks_[-1], model.feature_names_in_[known:].tolist())
-    return run
+        yield run
 
 
 def learn_task(model: LinearModel, task: Task, classes: Any) -> None:

@@ -16,5 +16,5 @@ def main() -> None:
         from .run import run
     except (MissingExtraError, KeyboardInterrupt) as error:
         print(f"conche: {str(error) or 'interrupted'}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(130 if isinstance(error, KeyboardInterrupt) else 2)
     run(sys.argv[1:])

@@ -8,7 +8,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 
-def quiet_progress(*columns: Any) -> Progress:
-    """A bar on stderr that is gone when it is done; ``columns`` are rich's."""
-    console = Console(stderr=True)
+def quiet_progress(*columns: Any, console: Console | None = None) -> Progress:
+    """A bar that is gone when it is done; ``columns`` are rich's. It is on stderr, unless something
+    is printed to a terminal meanwhile: then on that ``console``, where the two take turns."""
+    if console is None or not console.is_terminal:
+        console = Console(stderr=True)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

@@ -1,6 +1,6 @@
 """Run the command line.
 
-Exit status: 0 done, 1 a check failed, 2 bad usage or bad input, 70 a bug of ours.
+Exit status: 0 done, 1 a check failed, 2 bad usage or bad input, 70 a bug of ours, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from . import commands  # noqa: F401  # each hangs itself on the app
 from .app import app
 
 BAD_INPUT, BUG = 2, 70  # 70 is EX_SOFTWARE of sysexits.h
+INTERRUPTED = 130  # as shells have it: 128 and the number of SIGINT
 
 
 def run(arguments: Sequence[str]) -> NoReturn:
@@ -69,7 +70,7 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if hasattr(error, "format_message"):  # of the option parser, whose classes typer hides
         return " ".join(str(error.format_message()).split()), BAD_INPUT
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return "interrupted", BAD_INPUT
+        return str(error) or "interrupted", INTERRUPTED
     if isinstance(error, MemoryError):
         return "not enough memory for that", BAD_INPUT
     if isinstance(error, ConcheError | OSError):

@@ -82,6 +82,9 @@ class Parquet(ArrowTable):
         except (pyarrow().ArrowException, OSError) as error:
             raise unreadable(path, error) from None
         self.names = list(self._file.schema_arrow.names)
+        known = self._file.schema_arrow.pandas_metadata or {}
+        named = {name for name in known.get("index_columns", ()) if isinstance(name, str)}
+        self.index = tuple(name for name in self.names if name in named)
         self.n_rows = self._file.metadata.num_rows
 
     def columns(self, names: Sequence[str], rows: Array | None) -> Any:
@@ -108,11 +111,33 @@ class Csv(ArrowTable):
         self.path = path
         try:
             self._table = pyarrow(".csv").read_csv(path)
-            self.names = list(self._table.column_names)
         except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
             raise unreadable(path, error) from None
+        self._look()
+
+    def _look(self) -> None:
+        try:
+            self.names = list(self._table.column_names)
+        except UnicodeDecodeError as error:
+            raise unreadable(self.path, error) from None
+        self.index = ("",) if "" in self.names else ()  # a column that pandas gave no name
         self.n_rows = self._table.num_rows
 
     def columns(self, names: Sequence[str], rows: Array | None) -> Any:
         table = self._table.select(list(names))
         return table if rows is None else table.take(pyarrow().array(rows))
+
+
+class CsvHead(Csv):
+    """The first rows of a CSV file."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            with pyarrow(".csv").open_csv(path) as lines:
+                self._table = pyarrow().Table.from_batches([lines.read_next_batch()])
+        except StopIteration:
+            self._table = lines.schema.empty_table()
+        except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
+            raise unreadable(path, error) from None
+        self._look()

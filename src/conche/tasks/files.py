@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ..common.arrays import Array
 from ..errors import StreamError
 from .columns import Aligned, Columns
 from .groups import matching
-from .tables import SUFFIXES, Table, is_table, open_table
+from .tables import SUFFIXES, Table, is_table, open_table, peek
 from .task import Task
 
 
@@ -66,7 +67,8 @@ class FileStream:
 
     Parameters
     ----------
-    stream : a folder or a glob with one Parquet, CSV or npz file per task; or, with
+    stream : a folder or a glob with one Parquet, CSV or npz file per task, in the natural order of
+        their names (2 before 10); or, with
         ``task_column``, one Parquet or CSV table, whose tasks come in the order in which they
         first appear.
     target : the column (of an npz file: the array) with the target.
@@ -107,13 +109,19 @@ class FileStream:
         self._rows: list[Array] | None = None
         if task_column is not None:
             self.names, self._rows = self._find_tasks(first, task_column)
+        self.notes: list[str] = []  # what users should hear of
         if columns is None:
             columns = self._choose(first)
+            self._note_index(first)
         self.columns = list(columns)
         self._known = {*first.features, *self.columns, target, *([weight] if weight else [])}
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __repr__(self) -> str:
+        tasks = f"{len(self)} task{'s' * (len(self) > 1)}, {self.names[0]!r} to {self.names[-1]!r}"
+        return f"FileStream({str(self.stream)!r}: {tasks}; {len(self.columns)} columns)"
 
     def __iter__(self) -> Iterator[Task]:
         return (self.task(i) for i in range(len(self)))
@@ -142,12 +150,14 @@ class FileStream:
         if self._latest is None or self._latest[0] != file:
             self._latest = None  # a table may be large: let go of it before the next is opened
             table = open_table(file)
-            if self.target not in table.names:
-                raise StreamError(f"{file}: no {table.noun} {self.target!r} for the target")
-            if self.weight is not None and self.weight not in table.names:
-                raise StreamError(f"{file}: no {table.noun} {self.weight!r} for the weight")
+            self._check_names(table)
             self._latest = file, table
         return self._latest[1]
+
+    def _check_names(self, table: Table) -> None:
+        for name, what in ((self.target, "target"), (self.weight, "weight")):
+            if name is not None and name not in table.names:
+                raise StreamError(f"{table.path}: no {table.noun} {name!r} for the {what}")
 
     def _find_tasks(self, table: Table, task_column: str) -> tuple[list[str], list[Array]]:
         """The tasks' names, in the order of their first rows, and which rows are theirs."""
@@ -168,7 +178,8 @@ class FileStream:
 
     def _choose(self, table: Table, first: bool = True) -> list[str]:
         """The columns that are asked for; what is asked for must be in the ``first`` task."""
-        free = {name: j for j, name in enumerate(table.features)}
+        all_of_them = table.features if self._features is None else table.names
+        free = {name: j for j, name in enumerate(all_of_them)}
         if self.weight == self.target:
             raise StreamError(f"{table.path}: {self.weight!r} is the target and the weight")
         for name in (self.target, self.task_column or self.target, self.weight or self.target):
@@ -188,6 +199,24 @@ class FileStream:
         if not chosen:
             raise StreamError(f"{table.path}: no columns beside the target")
         return list(chosen)
+
+    def _note_index(self, table: Table) -> None:
+        left_out = [name for name in table.index if self._features is None]
+        for name in left_out[:1]:
+            self.notes.append(
+                f"{table.path}: column {name!r} is an index that pandas has saved, and left out; "
+                f"--features brings it back"
+            )
+
+    def check(self) -> None:
+        """Refuse files without the columns they should have, before anything is learnt; of a CSV
+        file the first line is read."""
+        if self._rows is not None:  # one table, which is open
+            return
+        for file in self.files[1:]:  # the first was looked at to begin with
+            table = peek(file)
+            self._check_names(table)
+            self._match(table)
 
     def _match(self, table: Table) -> list[str]:
         """The columns to read of a file."""
@@ -210,11 +239,21 @@ class FileStream:
         return [*there, *new] if new else there
 
 
+def natural(file: Path) -> tuple[list[str | int], str]:
+    """What names are ordered by: numbers in them are compared as numbers, so 2 comes before 10.
+
+    >>> sorted([Path("10.csv"), Path("2.csv")], key=natural)
+    [PosixPath('2.csv'), PosixPath('10.csv')]
+    """
+    parts = re.split(r"(\d+)", file.name)
+    return [int(part) if i % 2 else part for i, part in enumerate(parts)], file.name
+
+
 def stream_files(stream: str | Path) -> list[Path]:
-    """The files of a stream, one per task, in the order of their names."""
+    """The files of a stream, one per task, in the natural order of their names."""
     path = Path(stream)
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(stream)))
-    files = sorted((f for f in found if is_table(f) and f.is_file()), key=lambda f: f.name)
+    files = sorted((f for f in found if is_table(f) and f.is_file()), key=natural)
     if not files:
         raise StreamError(f"{stream}: no {', '.join(SUFFIXES)} files there")
     by_name: dict[str, Path] = {}

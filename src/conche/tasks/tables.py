@@ -21,11 +21,12 @@ class Table(ABC):
     names: list[str]
     n_rows: int
     noun = "column"  # what messages call one of the names
+    index: Sequence[str] = ()  # names of an index that pandas has saved beside the columns
 
     @property
     def features(self) -> list[str]:
-        """The names that can be features."""
-        return self.names
+        """The names that can be features, unless others are asked for."""
+        return [name for name in self.names if name not in self.index]
 
     @abstractmethod
     def read(self, names: Sequence[str], rows: Array | None, missing: str) -> Array:
@@ -71,7 +72,20 @@ def open_table(path: Path) -> Table:
     if not is_table(path):
         raise StreamError(f"{path}: expected a .parquet, .csv or .npz file")
     kinds: dict[str, type[Parquet | Csv | Npz]] = {".parquet": Parquet, ".csv": Csv, ".npz": Npz}
-    table = kinds[path.suffix.lower()](path)
+    return _checked(kinds[path.suffix.lower()](path))
+
+
+def peek(path: Path) -> Table:
+    """The same, to look at its columns' names alone: of a CSV file only the beginning is read."""
+    from .arrow import CsvHead
+
+    if path.suffix.lower() != ".csv":
+        return open_table(path)
+    return _checked(CsvHead(path))
+
+
+def _checked(table: Table) -> Table:
+    path = table.path
     if table.n_rows == 0:
         raise StreamError(f"{path}: no rows in it")
     twice = [name for name, count in Counter(table.names).items() if count > 1]

@@ -51,9 +51,11 @@ def evaluate(options: Evaluate) -> None:
     training = None if options.offline is None else FileStream(options.offline, **same)
     with reports.waiting("evaluating"):
         found = evaluation.evaluate(model, run, test, training, options.metric)
-    if options.plot is not None:
-        reports.draw_evaluation(found, options.plot)
     if options.json:
         reports.print_evaluation_json(found)
     else:
-        reports.print_evaluation(found, options.plot)
+        reports.print_evaluation(found)
+    if options.plot is not None:  # last: a full disk must not cost the table
+        reports.draw_evaluation(found, options.plot)
+        if not options.json:
+            print(f"error matrix: {options.plot}")

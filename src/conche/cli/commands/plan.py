@@ -50,13 +50,17 @@ def plan(options: Plan) -> None:
     """
     from .. import reports
 
-    advice = _from_numbers(options) if options.data is None else _from_data(options, options.data)
     if options.plot is not None:
-        reports.draw_plan(advice, options.plot)
+        reports.check_writable(options.plot, reports.FORMATS)
+    advice = _from_numbers(options) if options.data is None else _from_data(options, options.data)
     if options.json:
         reports.print_json(advice)
     else:
-        reports.print_plan(advice, options.plot)
+        reports.print_plan(advice)
+    if options.plot is not None:  # last: a full disk must not cost the table
+        reports.draw_plan(advice, options.plot)
+        if not options.json:
+            print(f"error against nodes: {options.plot}")
 
 
 def _from_numbers(options: Plan) -> Advice:

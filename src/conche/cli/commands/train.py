@@ -76,6 +76,7 @@ def train(options: Train) -> None:
     from ...model_file import save
     from ...tasks import FileStream
     from .. import reports
+    from ..rescue import Rescue, partial
 
     stream = FileStream(
         options.stream,
@@ -97,15 +98,24 @@ def train(options: Train) -> None:
         if given is not None and not labels:
             raise ParameterError(f"{name} is for labels: the target has numbers (--classify?)")
     classes = None if options.classes is None else _labels(options.classes, y)
+    stream.check()
+    reports.hints(stream, y, labels)
     parameters = _parameters(options, stream)
     model = training.make_model(options.solver, labels, _solver_options(options), **parameters)
-    model, run = training.begin(model, stream, options.checkpoint, options.resume, classes)
+    place = options.checkpoint
+    if place is None and options.resume and partial(options.out).exists():
+        model, run = training.resumed(model, partial(options.out), stream, classes)
+    else:
+        model, run = training.begin(model, stream, place, options.resume, classes)
     reports.check_writable(options.out)
-    with reports.learning(stream.names, len(run.tasks), labels) as report:
-        run = training.train(
+    safe = Rescue(model, options.out, options.checkpoint, run)
+    with safe, reports.learning(stream.names, len(run.tasks), labels) as report:
+        for so_far in training.learning(
             model, stream, run=run, classes=classes, checkpoint=options.checkpoint, report=report
-        )
-    save(model, options.out, timings=False, run=run)  # the same stream gives the same bytes
+        ):
+            safe.run = so_far
+        save(model, options.out, timings=False, run=safe.run)  # the same stream, the same bytes
+    safe.forget()
     reports.trained(model, options.out)
 
 

@@ -4,6 +4,7 @@ from .plans import FORMATS, draw_plan, print_json, print_plan, waiting
 from .streams import (
     check_writable,
     draw_evaluation,
+    hints,
     learning,
     print_evaluation,
     print_evaluation_json,
@@ -16,6 +17,7 @@ __all__ = [
     "check_writable",
     "draw_evaluation",
     "draw_plan",
+    "hints",
     "learning",
     "print_evaluation",
     "print_evaluation_json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import math
 from pathlib import Path
@@ -12,10 +13,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ...common.atomic import write_atomically
 from ...common.extras import need
 from ...common.words import nodes as count
 from ...common.words import number
-from ...errors import ParameterError
 from ...paper.planner import Plan
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -26,7 +27,7 @@ def waiting(what: str) -> Any:
     return Console(stderr=True).status(f"{what} ...")
 
 
-def print_plan(plan: Plan, plot: Path | None = None) -> None:
+def print_plan(plan: Plan) -> None:
     """A table of the candidates, the remedies if any, the advice, and what it assumes."""
     console = Console()
     table = Table(box=box.SIMPLE_HEAD)
@@ -55,8 +56,6 @@ def print_plan(plan: Plan, plot: Path | None = None) -> None:
     console.print(plan.text, highlight=False, markup=False)
     assumed = "Assumed: " + "; ".join(plan.assumptions) + "."
     console.print(assumed, style="dim", highlight=False, markup=False)
-    if plot is not None:
-        console.print(f"Error against nodes: {plot}", markup=False, highlight=False)
 
 
 def print_json(plan: Plan) -> None:
@@ -76,8 +75,6 @@ def _finite(value: Any) -> Any:
 
 def draw_plan(plan: Plan, path: Path) -> None:
     """The error against the number of nodes, as a PNG, SVG or PDF."""
-    if path.suffix.lower() not in FORMATS:
-        raise ParameterError(f"{path}: a plot ends in {', '.join(FORMATS)}")
     plt = need("matplotlib.pyplot", "cli", "drawing")
     rows = [row for row in plan.table if math.isfinite(row["error"])]
     nodes, errors = [r["n_nodes"] for r in rows], [r["error"] for r in rows]
@@ -104,5 +101,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
         axis.set_yscale("log")
     axis.grid(alpha=0.25, which="both")
     axis.legend()
-    fig.savefig(path, dpi=130)
+    buffer = io.BytesIO()
+    fig.savefig(buffer, format=path.suffix[1:].lower(), dpi=130)
     plt.close(fig)
+    write_atomically(path, buffer.getvalue())

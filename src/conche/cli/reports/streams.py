@@ -24,10 +24,12 @@ from ...common.extras import need
 from ...common.words import number
 from ...errors import ParameterError
 from ...evaluation import Evaluation, mean_of
+from ...tasks import FileStream
 from ...training import Report
 from ..progress import quiet_progress
 
 MANY = 6  # tasks that fit across a screen
+FEW_VALUES = 20  # of a target, which may be labels
 
 
 def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:
@@ -42,23 +44,40 @@ def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:
         raise PermissionError(f"{path.parent}: {path.name} cannot be written here")
 
 
+def hints(stream: FileStream, y: Any, labels: bool) -> None:
+    """What users may not have meant, said before they wait for it."""
+    console = Console(highlight=False, style="dim")
+    for note in stream.notes:
+        console.print(note, markup=False, soft_wrap=True)
+    few = np.unique(y) if y.dtype.kind in "biuf" and not labels else np.arange(0)
+    if 2 <= len(few) <= min(FEW_VALUES, len(y) // 5) and np.all(few == np.round(few)):
+        console.print(
+            f"the target {stream.target!r} has {len(few)} values, all whole numbers: --classify "
+            f"would learn them as labels",
+            markup=False,
+            soft_wrap=True,
+        )
+
+
 @contextmanager
 def learning(names: Sequence[str], seen: int, labels: bool) -> Iterator[Report]:
     """One line a task, and a bar with the time that is left."""
     console = Console(highlight=False)
     what = "error rate" if labels else "mean squared error"
     width = max(len("task"), *(len(name) for name in names))
+    if len(names) > 1:
+        console.print(f"{len(names)} tasks, {names[0]} to {names[-1]}", markup=False)
+    if seen:
+        said = f"going on after {names[seen - 1]}: {seen} of {len(names)} were learnt"
+        console.print(said, markup=False, soft_wrap=True)
     console.print(
         f"{'task':<{width}}  {'samples':>8}  {'before':>9}  {'after':>9}  {'seconds':>8}  "
         f"{'MB sent':>8}  {'above offline':>13}    ({what} before and after it was learnt)",
         style="dim",
         soft_wrap=True,
     )
-    if seen:
-        said = f"going on after {names[seen - 1]}: {seen} of {len(names)} were learnt"
-        console.print(said, markup=False, soft_wrap=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with quiet_progress(*columns, TimeRemainingColumn()) as progress:
+    with quiet_progress(*columns, TimeRemainingColumn(), console=console) as progress:
         bar = progress.add_task("learning", total=len(names), completed=seen)
 
         def report(name: str, record: Mapping[str, Any], new: list[str]) -> None:
@@ -97,7 +116,7 @@ def trained(model: Any, out: Path) -> None:
     )
 
 
-def print_evaluation(found: Evaluation, plot: Path | None) -> None:
+def print_evaluation(found: Evaluation) -> None:
     """The error matrix, or as much of it as fits across a screen, and what it comes to."""
     console = Console(highlight=False)
     values, T = found.values, len(found.tasks)
@@ -126,8 +145,6 @@ def print_evaluation(found: Evaluation, plot: Path | None) -> None:
     if found.offline is not None:
         beside = f"; offline, all tasks at once: {number(mean_of(found.offline))}"
     console.print(f"average {number(found.average)}{forgetting}{beside}", soft_wrap=True)
-    if plot is not None:
-        console.print(f"error matrix: {plot}", markup=False, soft_wrap=True)
 
 
 def print_evaluation_json(found: Evaluation) -> None:
