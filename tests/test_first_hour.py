@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
@@ -183,3 +184,18 @@ def screen(text: str) -> list[str]:
             lines[row] = line[:column] + piece + line[column + len(piece) :]
             column += len(piece)
     return lines
+
+
+def test_info_says_what_a_model_is(tmp_path: Path) -> None:
+    written(tmp_path / "s", [f"{i}.csv" for i in range(15)])
+    options = ["--target", "y", "--nodes", "2", "--rank", "2", "--out", "m"]
+    assert run("train", "s", *options, cwd=tmp_path).returncode == 0
+    shown = run("info", "m", cwd=tmp_path).stdout
+    assert "m: ConcheRegressor, target 'y'" in shown and "15 tasks, 450 samples, 3 columns" in shown
+    assert "options: n_nodes=2, solver=Memory(rank=2)" in shown
+    assert "node 0: 2 columns (a, b)" in shown and "node 1: 1 columns (c)" in shown
+    assert re.search(r"14 +30 +0\.", shown) and "..." in shown
+    found = json.loads(run("info", "m", "--json", cwd=tmp_path).stdout)
+    assert found["history"][14]["name"] == "14" and found["file_bytes"] > 1000
+    done = run("info", "s", cwd=tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -26,8 +26,8 @@ def with_columns(
     """The stream with the columns that ``schema`` has at its end, and how many are new on each
     node. They go where the names in ``partition`` say, else to the smallest node."""
     old = state.setup.partition
-    nodes = _places(state, schema, partition)
-    grown = old.grown(nodes)
+    homes = _places(state, schema, partition)
+    grown = old.grown(homes)
     setup = replace(state.setup, partition=grown)
     joining = len(grown) - len(old)
     paths = [state, *state.rivals]
@@ -39,10 +39,11 @@ def with_columns(
     if joining:
         placed = [meet(network, setup).place(states) for states in placed]
     first, *others = (
-        replace(path, setup=setup, schema=schema, nodes=nodes, moved=True)
-        for path, nodes in zip(paths, placed, strict=True)
+        replace(path, setup=setup, schema=schema, nodes=own, moved=True)
+        for path, own in zip(paths, placed, strict=True)
     )
-    return replace(first, rivals=tuple(others)), tuple(np.bincount(nodes, minlength=len(grown)))
+    added = np.bincount(homes, minlength=len(grown))
+    return replace(first, rivals=tuple(others)), tuple(added.tolist())
 
 
 def _places(state: StreamState, schema: Schema, partition: Any) -> list[int]:

@@ -1,5 +1,6 @@
 """What people see: tables, plots, progress, JSON."""
 
+from .models import known_of, print_known, print_known_json
 from .plans import FORMATS, draw_plan, print_json, print_plan, waiting
 from .streams import (
     check_writable,
@@ -18,10 +19,13 @@ __all__ = [
     "draw_evaluation",
     "draw_plan",
     "hints",
+    "known_of",
     "learning",
     "print_evaluation",
     "print_evaluation_json",
     "print_json",
+    "print_known",
+    "print_known_json",
     "print_plan",
     "trained",
     "waiting",

@@ -162,15 +162,15 @@ def print_evaluation_json(found: Evaluation) -> None:
     if found.offline is not None:
         fields["offline"] = mean_of(found.offline)
         fields[f"offline_{row}"] = found.offline
-    print(json.dumps(_defined(fields)))
+    print(json.dumps(defined(fields)))
 
 
-def _defined(value: Any) -> Any:
+def defined(value: Any) -> Any:
     """The same with None for numbers that are not, which JSON has no word for."""
     if isinstance(value, dict):
-        return {key: _defined(each) for key, each in value.items()}
+        return {key: defined(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_defined(each) for each in value]
+        return [defined(each) for each in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 

@@ -94,7 +94,8 @@ class Memory(SolverOption):
     Parameters
     ----------
     rank : principal directions of the past that are kept. Up to that many columns nothing is lost,
-        and the estimate is the offline ridge solution after every task, for any number of nodes.
+        and the estimate is the offline ridge solution after every task, for any number of nodes; a
+        stream that began so stays so when more columns come.
         None: lossless up to 2048 columns, 1024 beyond, fewer where they would take more than
         256 MB over all nodes. 0: every block's own curvature alone, as on a `Graph`.
     damping : the ridge lambda that the stream starts with. None: every column has its own, which

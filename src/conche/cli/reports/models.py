@@ -1,0 +1,105 @@
+"""What a model's file holds, as people see it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from ...common.words import number
+from ...estimators.base import LinearModel
+from ...model_file import Run
+
+MANY = 12  # rows of the history that are shown without --json
+
+
+def known_of(model: LinearModel, run: Run | None, file: Path) -> dict[str, Any]:
+    """Everything there is to say about a model, by name."""
+    defaults = type(model)().get_params(deep=False)
+    given = {k: v for k, v in model.get_params(deep=False).items() if v != defaults.get(k)}
+    given.pop("network", None)
+    partition, schema = model.partition_, model.state_.schema
+    kept = sum(a.nbytes for node in model.node_states() for a in node.to_arrays().values())
+    names = schema.names
+    nodes = [
+        {"columns": len(own), "some": [] if names is None else [names[j] for j in own[:3]]}
+        for own in partition
+    ]
+    tasks = [dict(record) for record in model.tasks_]
+    for record, name in zip(tasks, run.tasks if run is not None else (), strict=False):
+        record["name"] = name
+    classes = model.state_.classes
+    return {
+        "file": str(file),
+        "class": type(model).__name__,
+        "target": None if run is None else run.target,
+        "tasks": len(tasks),
+        "samples": sum(record["samples"] for record in tasks),
+        "columns": schema.n_features,
+        "classes": None if classes is None else classes.tolist(),
+        "options": {name: str(value) for name, value in given.items()},
+        "nodes": nodes,
+        "file_bytes": file.stat().st_size,
+        "kept_bytes": kept,
+        "history": tasks,
+    }
+
+
+def print_known_json(known: dict[str, Any]) -> None:
+    """One object."""
+    from .streams import defined
+
+    print(json.dumps(defined(known)))
+
+
+def print_known(known: dict[str, Any]) -> None:
+    """A few lines, the nodes, and the history."""
+    console = Console(highlight=False)
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, soft_wrap=True)
+
+    target = "" if known["target"] is None else f", target {known['target']!r}"
+    say(f"{known['file']}: {known['class']}{target}")
+    say(f"{known['tasks']} tasks, {known['samples']:,} samples, {known['columns']:,} columns")
+    if known["classes"] is not None:
+        some = ", ".join(map(str, known["classes"][:8])) + (", ..." * (len(known["classes"]) > 8))
+        say(f"{len(known['classes'])} classes: {some}")
+    given = ", ".join(f"{name}={value}" for name, value in known["options"].items())
+    say(f"options: {given or 'the defaults'}")
+    say(f"file {_size(known['file_bytes'])}; the nodes keep {_size(known['kept_bytes'])}")
+    say("")
+    for k, node in enumerate(known["nodes"][:MANY]):
+        some = ", ".join(node["some"]) + (", ..." * (node["columns"] > len(node["some"]) > 0))
+        say(f"node {k}: {node['columns']:,} columns{f' ({some})' if some else ''}")
+    if len(known["nodes"]) > MANY:
+        say(f"... and {len(known['nodes']) - MANY} more nodes")
+    _print_history(console, known["history"])
+
+
+def _print_history(console: Console, history: list[dict[str, Any]]) -> None:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("task", no_wrap=True)
+    for name in ("samples", "before", "after", "MB sent"):
+        table.add_column(name, justify="right")
+    shown = history if len(history) <= MANY else [*history[: MANY // 2], *history[-MANY // 2 :]]
+    for i, record in enumerate(shown):
+        if len(history) > MANY and i == MANY // 2:
+            table.add_row("...")
+        sent = f"{record['bytes'] / 1e6:.2f}"
+        errors = number(record["before"]), number(record["after"])
+        table.add_row(
+            record.get("name", str(record["task"])), f"{record['samples']:,}", *errors, sent
+        )
+    console.print(table)
+
+
+def _size(count: int) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
