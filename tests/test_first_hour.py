@@ -199,3 +199,25 @@ def test_info_says_what_a_model_is(tmp_path: Path) -> None:
     assert found["history"][14]["name"] == "14" and found["file_bytes"] > 1000
     done = run("info", "s", cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
+
+
+def test_predict_takes_folders_and_standard_input_and_keeps_columns(tmp_path: Path) -> None:
+    written(tmp_path / "s", ["1.csv", "2.csv", "10.csv"])
+    run("train", "s", "--target", "y", "--nodes", "1", "--out", "m", cwd=tmp_path)
+    text = task(7).assign(id=[f"row {i}" for i in range(30)]).to_csv(index=False)
+    (tmp_path / "new.csv").write_text(text)
+    done = run("predict", "m", "new.csv", "--keep", "id,y", "--out", "p.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = pd.read_csv(tmp_path / "p.csv")
+    assert list(found) == ["id", "y", "prediction"] and found["id"][29] == "row 29"
+    assert np.max(np.abs(found["y"] - found["prediction"])) < 0.1
+    done = run("predict", "m", "new.csv", "--out", "p.csv", cwd=tmp_path)
+    assert done.returncode == 2 and "p.csv: is there already; --force overwrites" in done.stderr
+    assert run("predict", "m", "s", "--out", "p.csv", "--force", cwd=tmp_path).returncode == 0
+    assert list(pd.read_csv(tmp_path / "p.csv")["file"].unique()) == [1, 2, 10]
+    piped = subprocess.run(
+        [*CONCHE, "predict", "m", "-"], cwd=tmp_path, input=text, capture_output=True, text=True
+    )
+    assert piped.returncode == 0 and len(piped.stdout.splitlines()) == 31, piped.stderr
+    done = run("predict", "m", "new.csv", "--keep", "key", cwd=tmp_path)
+    assert done.returncode == 2 and "new.csv: no column 'key' to keep" in done.stderr

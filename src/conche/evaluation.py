@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from .offline import offline_solution
 from .tasks import FileStream, Task
 from .tasks.columns import Aligned
 from .tasks.files import FileColumns
-from .tasks.tables import open_table
+from .tasks.tables import open_table, read_stdin
 from .training import target_of, with_outputs
 
 
@@ -139,21 +139,36 @@ def _offline(model: LinearModel, stream: FileStream) -> tuple[Array, Array]:
     return best, np.zeros(len(best))
 
 
-def predict(model: LinearModel, file: Path) -> tuple[Array, Array | None]:
-    """Predictions for a file, and class probabilities where the model has them."""
-    table = open_table(file)
+class Predictions(NamedTuple):
+    """Of one file: columns that were kept, what is predicted, and class probabilities, if any."""
+
+    file: str
+    kept: dict[str, Array]
+    values: Array
+    probabilities: Array | None
+
+
+def predict(model: LinearModel, file: Path | None, keep: Sequence[str] = ()) -> Predictions:
+    """Predictions for a file (None: CSV from standard input), beside the columns to ``keep``."""
+    table = read_stdin() if file is None else open_table(file)
     names = model.state_.schema.names
     columns = table.features if names is None else list(names)
+    if names is None:
+        columns = [name for name in columns if name not in keep]
     if len(columns) != model.n_features_in_:
         raise StreamError(
-            f"{file}: {len(columns)} columns, and the model, which has no names for its "
+            f"{table.path}: {len(columns)} columns, and the model, which has no names for its "
             f"{model.n_features_in_}, cannot choose among them"
         )
     present, gaps = set(table.names), model.missing == "mean"
+    for name in keep:
+        if name not in present:
+            raise StreamError(f"{table.path}: no {table.noun} {name!r} to keep")
     there = [name for name in columns if name in present]
     if len(there) < len(columns) and not (gaps and there):
         absent = next(name for name in columns if name not in present)
-        raise StreamError(f"{file}: column {absent!r} of the model is missing")
+        raise StreamError(f"{table.path}: column {absent!r} of the model is missing")
     X = Aligned.to(FileColumns(table, there, missing="keep" if gaps else "refuse"), columns)
     probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
-    return model.predict(X), probabilities
+    kept = {name: table.values(name) for name in keep}
+    return Predictions(table.path.stem, kept, model.predict(X), probabilities)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from ..errors import StreamError
 from .tables import Table, unreadable
 
 
+@cache
 def pyarrow(part: str = "") -> Any:
     """pyarrow, or one of its parts (``".csv"``, ``".parquet"``)."""
     return need(f"pyarrow{part}", "files", "reading Parquet and CSV")
@@ -140,4 +143,17 @@ class CsvHead(Csv):
             self._table = lines.schema.empty_table()
         except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
             raise unreadable(path, error) from None
+        self._look()
+
+
+class CsvInput(Csv):
+    """CSV from standard input."""
+
+    def __init__(self) -> None:
+        self.path = Path("standard input")
+        try:
+            text = pyarrow().BufferReader(sys.stdin.buffer.read())
+            self._table = pyarrow(".csv").read_csv(text)
+        except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
+            raise unreadable(self.path, error) from None
         self._look()

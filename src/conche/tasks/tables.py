@@ -84,6 +84,13 @@ def peek(path: Path) -> Table:
     return _checked(CsvHead(path))
 
 
+def read_stdin() -> Table:
+    """CSV from standard input, all of it."""
+    from .arrow import CsvInput
+
+    return _checked(CsvInput())
+
+
 def _checked(table: Table) -> Table:
     path = table.path
     if table.n_rows == 0:

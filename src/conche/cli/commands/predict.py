@@ -1,11 +1,12 @@
-"""``conche predict``: a model and a file in, predictions out."""
+"""``conche predict``: a model and files in, predictions out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..options import argument, command, option
+from ...errors import ParameterError
+from ..options import argument, command, flag, option
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -13,19 +14,43 @@ class Predict:
     """Options of ``conche predict``."""
 
     model: Path = argument("A model that conche train wrote.")
-    file: Path = argument("Parquet, CSV or npz with the model's columns.")
+    file: str = argument(
+        "Parquet, CSV or npz with the model's columns; a folder or glob; - for CSV."
+    )
+    keep: str | None = option("Copy these columns (an id, comma-separated) beside the predictions.")
     out: Path | None = option("Write .csv or .parquet here; else CSV to the screen.")
+    force: bool = flag("--force", "Overwrite --out if it is there.")
 
 
 @command(Predict)
 def predict(options: Predict) -> None:
-    """Predict for the rows of a file; columns are matched by name."""
+    """Predict for the rows of files; columns are matched by name.
+
+    conche predict model.conche tomorrow.csv --keep id --out predictions.csv
+
+    zcat big.csv.gz | conche predict model.conche - > predictions.csv
+    """
     from ... import evaluation
-    from ...model_file import load
+    from ...model_file import load_run
     from .. import reports
 
     if options.out is not None:
         reports.check_writable(options.out, (".csv", ".parquet"))
-    model = load(options.model)
-    values, probabilities = evaluation.predict(model, options.file)
-    reports.write_predictions(values, probabilities, model, options.out)
+        if options.out.exists() and not options.force:
+            raise ParameterError(f"{options.out}: is there already; --force overwrites it")
+    model, _ = load_run(options.model)
+    keep = [name.strip() for name in (options.keep or "").split(",") if name.strip()]
+    found = [evaluation.predict(model, file, keep) for file in _files(options.file)]
+    reports.write_predictions(found, model, options.out)
+
+
+def _files(asked: str) -> list[Path | None]:
+    """The files to predict for; None is standard input."""
+    from ...tasks.files import stream_files
+
+    if asked == "-":
+        return [None]
+    path = Path(asked)
+    return (
+        [path] if path.is_file() or not (path.is_dir() or "*" in asked) else [*stream_files(asked)]
+    )

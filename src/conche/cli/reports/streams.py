@@ -23,7 +23,7 @@ from ...common.atomic import write_atomically
 from ...common.extras import need
 from ...common.words import number
 from ...errors import ParameterError
-from ...evaluation import Evaluation, mean_of
+from ...evaluation import Evaluation, Predictions, mean_of
 from ...tasks import FileStream
 from ...training import Report
 from ..progress import quiet_progress
@@ -207,18 +207,20 @@ def draw_evaluation(found: Evaluation, path: Path) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-def write_predictions(values: Any, probabilities: Any, model: Any, out: Path | None) -> None:
-    """One row per sample, to a CSV or Parquet file or as CSV to the screen.
-
-    Parameters
-    ----------
-    values : predictions, one or one row per sample.
-    probabilities : a column for each of the model's classes; None where it has none.
-    """
-    columns: dict[str, Any] = {"prediction": values}
+def write_predictions(found: Sequence[Predictions], model: Any, out: Path | None) -> None:
+    """One row per sample, to a CSV or Parquet file or as CSV to the screen; of several files, with
+    a first column that says which."""
+    columns: dict[str, Any] = {}
+    if len(found) > 1:
+        columns["file"] = np.repeat([one.file for one in found], [len(one.values) for one in found])
+    columns |= {name: np.concatenate([one.kept[name] for one in found]) for name in found[0].kept}
+    values = np.concatenate([one.values for one in found])
     if values.ndim == 2:
-        columns = {f"prediction{j}": values[:, j] for j in range(values.shape[1])}
-    if probabilities is not None:
+        columns |= {f"prediction{j}": values[:, j] for j in range(values.shape[1])}
+    else:
+        columns["prediction"] = values
+    if found[0].probabilities is not None:
+        probabilities = np.concatenate([one.probabilities for one in found])
         for label, p in zip(model.classes_.tolist(), probabilities.T, strict=True):
             columns[f"p({label})"] = p
     if out is None:
