@@ -62,7 +62,7 @@ def ended_with(
 @pytest.mark.parametrize(
     ("error", "status", "line"),
     [
-        (ParameterError("rank=-1\nmust not be"), 2, "rank=-1 must not be"),
+        (ParameterError("rank=-1\nmust not be"), 2, "--rank -1 must not be"),
         (DivergenceError("the rounds overflowed"), 2, "the rounds overflowed"),
         (NetworkError("closed"), 2, "closed"),
         (NodeError("node 1: a.csv: no rows in it"), 2, "node 1: a.csv: no rows in it"),

@@ -49,7 +49,7 @@ def test_conche_train_on_mpi(tmp_path: Path) -> None:
     train += ["--checkpoint", tmp_path / "state"]
     done = mpiexec(2, *train, "--out", tmp_path / "m")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("node(s)") == 1 and done.stderr == ""  # one rank speaks
+    assert done.stdout.count(" nodes of ") == 1 and done.stderr == ""  # one rank speaks
     here = conche.ConcheRegressor(n_nodes=2, fit_intercept=True, scaling="first")
     for task in conche.FileStream(tmp_path / "s"):
         here.partial_fit(task.X, task.y)

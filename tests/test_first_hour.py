@@ -119,10 +119,15 @@ def test_a_full_disk_loses_neither_model_nor_table(
 
 
 def test_an_interrupt_says_what_was_learnt(tmp_path: Path) -> None:
-    written(tmp_path / "s", [f"{i}.csv" for i in range(300)])
+    written(tmp_path / "s", [f"{i}.csv" for i in range(600)])
     command = [*CONCHE, "train", "s", "--target", "y", "--nodes", "1", "--out", "m"]
     process = subprocess.Popen(
-        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},  # row by row
     )
     assert process.stdout is not None
     for line in process.stdout:
@@ -193,7 +198,7 @@ def test_info_says_what_a_model_is(tmp_path: Path) -> None:
     shown = run("info", "m", cwd=tmp_path).stdout
     assert "m: ConcheRegressor, target 'y'" in shown and "15 tasks, 450 samples, 3 columns" in shown
     assert "options: n_nodes=2, solver=Memory(rank=2)" in shown
-    assert "node 0: 2 columns (a, b)" in shown and "node 1: 1 columns (c)" in shown
+    assert "node 0: 2 columns (a, b)" in shown and "node 1: 1 column (c)" in shown
     assert re.search(r"14 +30 +0\.", shown) and "..." in shown
     found = json.loads(run("info", "m", "--json", cwd=tmp_path).stdout)
     assert found["history"][14]["name"] == "14" and found["file_bytes"] > 1000
@@ -221,3 +226,25 @@ def test_predict_takes_folders_and_standard_input_and_keeps_columns(tmp_path: Pa
     assert piped.returncode == 0 and len(piped.stdout.splitlines()) == 31, piped.stderr
     done = run("predict", "m", "new.csv", "--keep", "key", cwd=tmp_path)
     assert done.returncode == 2 and "new.csv: no column 'key' to keep" in done.stderr
+
+
+def test_errors_are_in_the_words_of_the_command_line(tmp_path: Path) -> None:
+    folder = written(tmp_path / "s", ["0.csv", "1.csv"])
+    options = ["--target", "y", "--out", "m"]
+    for asked, message in (
+        (["--nodes", "9"], "--nodes 9: 3 columns fit on 1 to 3 nodes"),
+        (["--rank", "-1"], "--rank -1 must be a whole number"),
+        (["--scaling", "some"], "--scaling some must be one of"),
+        (["--nodes", "2", "extra"], "needs quotes"),
+    ):
+        done = run("train", "s", *options, *asked, cwd=tmp_path)
+        assert done.returncode == 2 and message in done.stderr, done.stderr
+    task(0).assign(name="x").to_csv(folder / "0.csv", index=False)
+    (folder / "1.csv").unlink()
+    done = run("train", "s", *options, cwd=tmp_path)
+    assert "column 'name' is not numeric (string); --drop name leaves it out" in done.stderr
+    gaps = task(0)
+    gaps.loc[3, "b"] = np.nan
+    gaps.to_csv(folder / "0.csv", index=False)
+    done = run("train", "s", *options, cwd=tmp_path)
+    assert "column 'b' has 1 missing values; --missing mean fills them" in done.stderr

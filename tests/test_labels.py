@@ -15,7 +15,7 @@ from conche import Memory
 from conche.common.arrays import Array
 from conche.estimators.labels import Labels
 
-from .helpers.commands import run
+from .helpers.commands import run_here as run
 
 Tasks = list[tuple[Array, Array]]
 P = 12

@@ -108,7 +108,7 @@ def test_evaluate_says_what_it_is_asked_for(files: Path) -> None:
 
 def test_evaluate_refuses_other_metrics_in_one_line(files: Path) -> None:
     for more, message in (
-        (["--metric", "r2"], "metric='r2': of labels there are"),
+        (["--metric", "r2"], "--metric r2: of labels there are"),
         (["--metric", "log-loss", "--offline", "train"], "cannot be had of least squares"),
     ):
         done = run("evaluate", "m", "test", "--target", "y", *more, cwd=files)

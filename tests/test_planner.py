@@ -13,6 +13,7 @@ import pytest
 
 import conche
 from conche import Task
+from conche.cli.words import in_options
 from conche.common.arrays import Array
 from conche.common.words import number
 from conche.errors import CorrelationWarning, DataError, ParameterError, StreamError
@@ -410,7 +411,7 @@ def test_plan_from_files_on_the_command_line(tmp_path: Path) -> None:
 def test_bad_plans_are_one_line_and_status_two(arguments: str, message: str) -> None:
     done = run_here("plan", *arguments.split())
     assert done.returncode == 2
-    assert message in done.stderr
+    assert in_options(message) in done.stderr
     assert done.stderr.startswith("conche: ")
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""

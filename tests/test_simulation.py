@@ -44,8 +44,8 @@ def test_auto_and_plain_agree_in_distribution(index: int) -> None:
         n_shared=n_shared, noise_var=0.3, n_rounds=n_rounds, correlation=correlation
     )
     assert choose(make_model(4, n, partition, **model), "auto").__name__ == reduction
-    auto = conche.simulate(4, n, partition, trials=800, seed=1, **model)
-    plain = conche.simulate(4, n, partition, trials=800, seed=2, method="plain", **model)
+    auto = conche.simulate(4, n, partition, trials=400, seed=1, **model)
+    plain = conche.simulate(4, n, partition, trials=400, seed=2, method="plain", **model)
     off = (auto.mean - plain.mean) / np.hypot(auto.stderr, plain.stderr)
     assert np.all(np.abs(off) < 4), off
     for t in range(4):  # 48 tests in all: 1e-4 each keeps a false alarm below half a percent

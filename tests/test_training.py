@@ -39,7 +39,7 @@ def test_files_in_a_model_out(streams: Path) -> None:
     lines = done.stdout.splitlines()
     assert "8 tasks, 000 to 007" in lines[0] and len(lines) == 11
     assert "before" in lines[1] and "after" in lines[1]
-    assert "8 tasks, 3 node(s)" in lines[-1]
+    assert "8 tasks, 3 nodes of" in lines[-1]
     same = conche.ConcheRegressor(n_nodes=3, fit_intercept=True, scaling="first")
     rows = []
     test = list(conche.FileStream(streams / "test"))

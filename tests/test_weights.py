@@ -14,7 +14,7 @@ import conche
 from conche import ElasticNet, Memory
 from conche.common.arrays import Array
 
-from .helpers.commands import run
+from .helpers.commands import run_here as run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 Weighed = list[tuple[Array, Array, Array]]

@@ -12,6 +12,7 @@ from sklearn.base import clone, is_classifier
 from .common.arrays import Array
 from .common.extras import need
 from .common.scores import error_rate, mean_squared
+from .common.words import counted
 from .errors import DataError, ParameterError
 from .tasks import Task, toeplitz_norm
 
@@ -133,9 +134,8 @@ class ErrorMatrix:
         return list(self.names) or [str(j + 1) for j in range(columns)]
 
     def __repr__(self) -> str:
-        count = f"{len(self)} task{'s' * (len(self) != 1)}"
         said = f"average {self.average:.3g}, forgetting {self.forgetting:.3g}"
-        return f"ErrorMatrix({count}, {said})"
+        return f"ErrorMatrix({counted(len(self), 'task')}, {said})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.array(self.values, dtype=dtype, copy=copy)

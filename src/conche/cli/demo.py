@@ -17,7 +17,7 @@ from rich.table import Table
 from ..common.arrays import Array
 from ..common.extras import need
 from ..common.scores import error_rate
-from ..common.words import nodes
+from ..common.words import counted
 from ..errors import NearSquareWarning
 from ..estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, ConcheRegressor
 from ..metrics import error_matrix, generalization_error
@@ -156,7 +156,7 @@ def _plot_learning(axis: Any, result: Result) -> None:
     look = dict(ms=4, lw=1.2, alpha=0.8)
     for (method, K), R in result.R.items():
         seen = [row[: i + 1].mean() for i, row in enumerate(R)]
-        label = f"{method}, {nodes(K)}"
+        label = f"{method}, {counted(K, 'node')}"
         axis.plot(steps, seen, color=COLOURS[method], marker=marks[K], label=label, **look)
     axis.set(
         xlabel="tasks learnt",

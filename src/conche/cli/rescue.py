@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..common.words import one_line
+from ..common.words import counted, one_line
 from ..errors import ConcheError
 from ..estimators.base import LinearModel
 from ..model_file import Run, save
@@ -42,7 +42,7 @@ class Rescue:
             return
         if isinstance(error, KeyboardInterrupt):
             raise Stopped(f"interrupted: {self._rescued()}") from None
-        if isinstance(error, ConcheError | OSError):
+        if isinstance(error, ConcheError | OSError) and self.run.tasks:
             raise type(error)(f"{one_line(error)}; {self._rescued()}") from error
 
     def forget(self) -> None:
@@ -53,7 +53,7 @@ class Rescue:
         count = len(self.run.tasks)
         if not count:
             return "nothing was learnt yet"
-        learnt = f"{count} task{'s' * (count > 1)} learnt, up to {self.run.tasks[-1]!r}"
+        learnt = f"{counted(count, 'task')} learnt, up to {self.run.tasks[-1]!r}"
         if self.checkpoint is not None:
             return f"{learnt}: in {self.checkpoint}, and --resume goes on"
         where = partial(self.out)

@@ -20,6 +20,7 @@ from ..errors import ConcheError, NodeError
 from ..network.mpi import end_all, launched_rank, wait_for_all
 from . import commands  # noqa: F401  # each hangs itself on the app
 from .app import app
+from .words import in_options
 
 BAD_INPUT, BUG = 2, 70  # 70 is EX_SOFTWARE of sysexits.h
 INTERRUPTED = 130  # as shells have it: 128 and the number of SIGINT
@@ -68,13 +69,16 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BrokenPipeError):  # nobody reads on: no second word of it at the end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if hasattr(error, "format_message"):  # of the option parser, whose classes typer hides
-        return " ".join(str(error.format_message()).split()), BAD_INPUT
+        said = " ".join(str(error.format_message()).split())
+        if said.startswith("Got unexpected extra argument"):  # the shell has listed the files
+            said += "; a pattern such as 'months/*.csv' needs quotes"
+        return said, BAD_INPUT
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return str(error) or "interrupted", INTERRUPTED
     if isinstance(error, MemoryError):
         return "not enough memory for that", BAD_INPUT
     if isinstance(error, ConcheError | OSError):
-        return one_line(error), BAD_INPUT
+        return in_options(one_line(error)), BAD_INPUT
     name, message = type(error).__name__, " ".join(str(error).split())
     return f"this is a bug in Conche ({name}: {message}); --debug shows the traceback", BUG
 
@@ -87,4 +91,4 @@ def _tell(said: str) -> None:
 def _warn(message: Any, category: Any, *where: Any, **more: Any) -> None:
     """Our own warnings, one line each; overflows show in the results, or end the run."""
     if not issubclass(category, RuntimeWarning | DeprecationWarning | FutureWarning):
-        _tell(" ".join(str(message).split()))
+        _tell(in_options(" ".join(str(message).split())))

@@ -12,9 +12,13 @@ def number(x: float) -> str:
     return "unbounded" if np.isinf(x) else f"{x:.3f}" if x < 1e4 else f"{x:.1e}"
 
 
-def nodes(count: int) -> str:
-    """ "1 node", "8 nodes"."""
-    return f"{count} node" if count == 1 else f"{count} nodes"
+def counted(count: int, noun: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "task"), counted(8, "node")
+    ('1 task', '8 nodes')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def one_line(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 
 from ..common.arrays import Array
 from ..common.checks import flag, one_of, real, whole
+from ..common.words import counted
 from ..errors import NearSquareWarning, ParameterError
 from ..network import Network, meet
 from ..nodes import NodeState, Partition, Scaling, Setup
@@ -249,7 +250,8 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         if square:
             k = square[0]
             warnings.warn(
-                f"node {k} holds {counts[k]} columns for {n} samples ({len(square)} such node(s)): "
+                f"node {k} holds {counts[k]} columns for {n} samples "
+                f"({counted(len(square), 'such node')}): "
                 f"nearly square blocks have an unbounded expected error under solver='exact'; use "
                 f"another number of nodes, or solver='damped' or 'memory'",
                 NearSquareWarning,

@@ -36,8 +36,11 @@ class ArrowTable(Table):
         for j, name in enumerate(names):
             column = table[name]
             self._check_numeric(name, column)
-            if missing == "refuse":
-                self._check_complete(name, column.null_count)
+            if missing == "refuse" and column.null_count:
+                raise StreamError(
+                    f"{self.path}: column {name!r} has {column.null_count} missing values; "
+                    f"missing='mean' fills them"
+                )
             values = column.to_numpy()  # nulls become NaN
             out[:, j] = values if values.dtype.kind != "O" else values.astype(float)
             bad = np.isinf(out[:, j]) if missing != "refuse" else ~np.isfinite(out[:, j])
@@ -72,7 +75,9 @@ class ArrowTable(Table):
         known = types.is_integer, types.is_floating, types.is_boolean
         empty = types.is_null(kind)  # a column that is missing throughout
         if not empty and not any(is_kind(kind) for is_kind in known):
-            raise StreamError(f"{self.path}: column {name!r} is not numeric ({kind})")
+            raise StreamError(
+                f"{self.path}: column {name!r} is not numeric ({kind}); drop='{name}' leaves it out"
+            )
 
 
 class Parquet(ArrowTable):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ..common.arrays import Array
+from ..common.words import counted
 from ..errors import StreamError
 from .columns import Aligned, Columns
 from .groups import matching
@@ -120,7 +121,7 @@ class FileStream:
         return len(self.names)
 
     def __repr__(self) -> str:
-        tasks = f"{len(self)} task{'s' * (len(self) > 1)}, {self.names[0]!r} to {self.names[-1]!r}"
+        tasks = f"{counted(len(self), 'task')}, {self.names[0]!r} to {self.names[-1]!r}"
         return f"FileStream({str(self.stream)!r}: {tasks}; {len(self.columns)} columns)"
 
     def __iter__(self) -> Iterator[Task]:

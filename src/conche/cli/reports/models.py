@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ...common.words import number
+from ...common.words import counted, number
 from ...estimators.base import LinearModel
 from ...model_file import Run
 
@@ -65,7 +65,8 @@ def print_known(known: dict[str, Any]) -> None:
 
     target = "" if known["target"] is None else f", target {known['target']!r}"
     say(f"{known['file']}: {known['class']}{target}")
-    say(f"{known['tasks']} tasks, {known['samples']:,} samples, {known['columns']:,} columns")
+    count = counted(known["tasks"], "task")
+    say(f"{count}, {known['samples']:,} samples, {known['columns']:,} columns")
     if known["classes"] is not None:
         some = ", ".join(map(str, known["classes"][:8])) + (", ..." * (len(known["classes"]) > 8))
         say(f"{len(known['classes'])} classes: {some}")
@@ -75,7 +76,7 @@ def print_known(known: dict[str, Any]) -> None:
     say("")
     for k, node in enumerate(known["nodes"][:MANY]):
         some = ", ".join(node["some"]) + (", ..." * (node["columns"] > len(node["some"]) > 0))
-        say(f"node {k}: {node['columns']:,} columns{f' ({some})' if some else ''}")
+        say(f"node {k}: {counted(node['columns'], 'column')}{f' ({some})' if some else ''}")
     if len(known["nodes"]) > MANY:
         say(f"... and {len(known['nodes']) - MANY} more nodes")
     _print_history(console, known["history"])

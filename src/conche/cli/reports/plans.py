@@ -15,8 +15,7 @@ from rich.table import Table
 
 from ...common.atomic import write_atomically
 from ...common.extras import need
-from ...common.words import nodes as count
-from ...common.words import number
+from ...common.words import counted, number
 from ...paper.planner import Plan
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -48,7 +47,7 @@ def print_plan(plan: Plan) -> None:
     console.print(table)
     if plan.remedies:
         remedies = Table(box=box.SIMPLE_HEAD)
-        remedies.add_column(f"remedies for {count(plan.n_nodes)}")
+        remedies.add_column(f"remedies for {counted(plan.n_nodes, 'node')}")
         remedies.add_column("predicted error", justify="right")
         for remedy in plan.remedies:
             remedies.add_row(remedy["what"], number(remedy["error"]))
@@ -91,7 +90,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
         axis.axhline(plan.centralised, color="black", ls="--", lw=1, label="one node")
     if math.isfinite(plan.error):
         what = "given" if plan.given else "advised"
-        label = f"{what}: {count(plan.n_nodes)}, {number(plan.error)}"
+        label = f"{what}: {counted(plan.n_nodes, 'node')}, {number(plan.error)}"
         look = dict(ls="", marker="*", ms=18, color="#009E73")
         axis.plot(plan.n_nodes, plan.error, label=label, **look)
     axis.set(xlabel="number of nodes", ylabel="generalization error over all tasks")

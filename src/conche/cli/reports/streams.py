@@ -21,7 +21,7 @@ from rich.table import Table
 
 from ...common.atomic import write_atomically
 from ...common.extras import need
-from ...common.words import number
+from ...common.words import counted, number
 from ...errors import ParameterError
 from ...evaluation import Evaluation, Predictions, mean_of
 from ...tasks import FileStream
@@ -83,7 +83,7 @@ def learning(names: Sequence[str], seen: int, labels: bool) -> Iterator[Report]:
         def report(name: str, record: Mapping[str, Any], new: list[str]) -> None:
             if new:
                 more = f", {new[1]}" + (", ..." if len(new) > 2 else "") if len(new) > 1 else ""
-                said = f"{name}: {len(new)} new column{'s' * (len(new) > 1)}: {new[0]}{more}"
+                said = f"{name}: {counted(len(new), 'new column')}: {new[0]}{more}"
                 console.print(said, markup=False, soft_wrap=True)
             console.print(
                 f"{name:<{width}}  {record['samples']:>8}  {number(record['before']):>9}  "
@@ -107,10 +107,11 @@ def _above(gap: float) -> str:
 def trained(model: Any, out: Path) -> None:
     """The last line: what was written."""
     sizes = model.partition_.sizes
+    width = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else str(min(sizes))
     console = Console(highlight=False)
     console.print(
-        f"{out}: {type(model).__name__}, {model.n_tasks_seen_} tasks, {len(sizes)} node(s) of "
-        f"{min(sizes)} to {max(sizes)} columns",
+        f"{out}: {type(model).__name__}, {counted(model.n_tasks_seen_, 'task')}, "
+        f"{counted(len(sizes), 'node')} of {width} columns",
         markup=False,
         soft_wrap=True,
     )

@@ -43,7 +43,7 @@ class PooledMemory(Ridged["PooledBlock"]):
 
     def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
         """Also whether its coordinates may change: an open ridge, or a rotation yet to come."""
-        may = bool(kept) and (may_change(kept) or "rotation" not in kept or "turn" in kept)
+        may = bool(kept) and (may_change(kept) or "rotation" not in kept)
         return np.append(super().report(block, kept, root), may)
 
     def agree(self, report: Array, context: Context) -> Context:
@@ -52,18 +52,25 @@ class PooledMemory(Ridged["PooledBlock"]):
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> PooledBlock:
         """Nothing is factorised here: the columns are made ready to be sent."""
         before = kept.get("rotation")
+        if before is not None and "new" in kept:
+            before = self._turned(before, np.flatnonzero(kept["new"]), context.node)
         after = before
-        if context.apart and (after is None or "turn" in kept):
+        if after is None and context.apart:
             after = rotation(self.seed, context.node, block.shape[1], context.holds_intercept)
         return PooledBlock(self.units(block, kept, context), before, after, first=not kept)
 
+    def _turned(self, before: Array, new: Array, node: int) -> Array:
+        """The rotation, with one of their own for columns that are new. The coordinator knows the
+        past of the old ones and that these have none: turned together with them, they could be
+        told apart all the same."""
+        whole = before.copy()
+        whole[np.ix_(new, new)] = rotation(self.seed, node, len(new))
+        return whole
+
     def laid_out(self, kept: Kept, layout: Layout) -> Kept:
-        """New columns are turned together with the old ones, so that none can be read: the whole
-        rotation is drawn anew ("turn", until the task is learnt)."""
         new = dict(super().laid_out(kept, layout))
         if "rotation" in kept:
             new["rotation"] = layout.both(kept["rotation"]) + np.diag(layout.is_new.astype(float))
-            new["turn"] = np.ones(layout.size)
         return new
 
     def remember(

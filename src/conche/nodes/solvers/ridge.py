@@ -91,6 +91,8 @@ class Ridged(Solver[S], ABC):
         change = None
         if kept and may_change(kept):
             change = np.sqrt(kept["ridge"]) / size
+            if "new" in kept:  # of no past, in any unit
+                change = np.where(kept["new"], 1.0, change)
         return Units(scale_columns(block, 1 / size), size, change)
 
     def settled(self, block: Block, kept: Kept, context: Context, size: Array) -> dict[str, Array]:
@@ -117,6 +119,8 @@ class Ridged(Solver[S], ABC):
         """New columns get a ridge of their own once they show how far they vary ("late", where a
         count below zero marks columns whose ridge is settled)."""
         new = {key: layout.along(kept[key], 0, 1.0) for key in ("ridge", "fresh") if key in kept}
+        if kept and np.any(layout.is_new):
+            new["new"] = layout.is_new.astype(float)  # until the task is learnt
         if "seen" in kept:
             new["seen"] = layout.along(kept["seen"], 1)
         elif "late" in kept:
