@@ -128,6 +128,9 @@ def test_an_interrupt_says_what_was_learnt(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},  # row by row
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # jobs of a shell ignore it
     )
     assert process.stdout is not None
     for line in process.stdout:
