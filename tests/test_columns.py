@@ -275,8 +275,10 @@ def test_a_node_may_leave_and_the_others_make_up_for_it(rank: int | None, tmp_pa
         np.testing.assert_allclose(model.coef_, offline(rest[:4], names, 0.7), rtol=1e-8)
         assert left.rise == pytest.approx(objective[1] - objective[0], rel=1e-8)
         assert left.share == pytest.approx(left.rise / objective[0], rel=1e-6)
+        assert model.offline_gap_.bound < 1e-9
     elif rank:
         assert objective[1] < _objective(rest[:4], names, before[: len(names)])
+        assert model.offline_gap_.bound == np.inf  # nobody knows any more, and it says so
     conche.save(model, tmp_path / "m")
     again = conche.load(tmp_path / "m")
     for X, y in rest[4:]:

@@ -144,7 +144,7 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         check_departure(self.state_, node)
         connection, paths = self._held.connection, (self.state_, *self.state_.rivals)
         left = [without_node(path, self.node_states(path), node) for path in paths]
-        setup = replace(left[0][0].setup)
+        setup = left[0][0].setup
         connection.network.start(setup)
         place = meet(connection.network, setup).place
         first, *others = (replace(path, setup=setup, nodes=place(path.nodes)) for path, _ in left)

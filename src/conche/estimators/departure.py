@@ -65,8 +65,14 @@ def without_node(
     )
     nowhere = np.zeros(states[0].weights.shape[1])
     shares = [share(setup.scaling, own, nowhere) for own in states[: len(blocks)]]
+    account = state.account
+    if account is not None:
+        # Of principal directions the probes know H o, columns that went included: no bound is left.
+        unknown = account.blind or old.solver.meeting is not Meeting.POOL
+        account = replace(account, objective=account.objective + rise, blind=unknown)
     new = replace(
         state,
+        account=account,
         setup=setup,
         schema=schema,
         nodes=states,

@@ -1,4 +1,4 @@
-"""Columns and nodes that join a stream, and nodes that leave it.
+"""Columns and nodes that join a stream.
 
 A new column starts with weight zero and no past: it is as if it had been there from the start and
 had never left its mean (zero, where columns are not centred). So the estimate stays what it was,

@@ -43,12 +43,10 @@ def after_all(state: StreamState, network: Network, lesson: Lesson) -> StreamSta
 def _together(best: StreamState, paths: list[StreamState], said: TaskRecord) -> StreamState:
     """The best path with the others beside it. Of the task, the record has the error that the model
     made before (``said``), and what all paths have sent and taken."""
-    sums = {
-        "before": said["before"],
-        "bytes": sum(path.tasks[-1]["bytes"] for path in paths),
-        "seconds": sum(path.tasks[-1]["seconds"] for path in paths),
-    }
-    record: TaskRecord = {**best.tasks[-1], **sums}  # type: ignore[typeddict-item]  # its own keys
+    record = best.tasks[-1].copy()
+    record["before"] = said["before"]
+    record["bytes"] = sum(path.tasks[-1]["bytes"] for path in paths)
+    record["seconds"] = sum(path.tasks[-1]["seconds"] for path in paths)
     tasks = (*best.tasks[:-1], record)
     same = [replace(path, history=best.history, tasks=tasks) for path in paths]
     place = paths.index(best)

@@ -28,6 +28,6 @@ def info(options: Info) -> None:
     model, run = load_run(options.model)
     known = reports.known_of(model, run, options.model)
     if options.json:
-        reports.print_known_json(known)
+        reports.print_object(known)
     else:
         reports.print_known(known)

@@ -51,6 +51,5 @@ def _files(asked: str) -> list[Path | None]:
     if asked == "-":
         return [None]
     path = Path(asked)
-    return (
-        [path] if path.is_file() or not (path.is_dir() or "*" in asked) else [*stream_files(asked)]
-    )
+    pattern = any(sign in asked for sign in "*?[") and not path.exists()
+    return [*stream_files(asked)] if path.is_dir() or pattern else [path]

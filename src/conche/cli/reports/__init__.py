@@ -1,6 +1,7 @@
 """What people see: tables, plots, progress, JSON."""
 
-from .models import known_of, print_known, print_known_json
+from .models import known_of, print_known
+from .objects import print_object
 from .plans import FORMATS, draw_plan, print_json, print_plan, waiting
 from .streams import (
     check_writable,
@@ -25,7 +26,7 @@ __all__ = [
     "print_evaluation_json",
     "print_json",
     "print_known",
-    "print_known_json",
+    "print_object",
     "print_plan",
     "trained",
     "waiting",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,9 @@ def known_of(model: LinearModel, run: Run | None, file: Path) -> dict[str, Any]:
     given = {k: v for k, v in model.get_params(deep=False).items() if v != defaults.get(k)}
     given.pop("network", None)
     partition, schema = model.partition_, model.state_.schema
-    kept = sum(a.nbytes for node in model.node_states() for a in node.to_arrays().values())
+    paths = model.state_, *model.state_.rivals  # with discount="auto", several pasts
+    nodes_of = [node for path in paths for node in model.node_states(path)]
+    kept = sum(array.nbytes for node in nodes_of for array in node.to_arrays().values())
     names = schema.names
     nodes = [
         {"columns": len(own), "some": [] if names is None else [names[j] for j in own[:3]]}
@@ -47,13 +48,6 @@ def known_of(model: LinearModel, run: Run | None, file: Path) -> dict[str, Any]:
         "kept_bytes": kept,
         "history": tasks,
     }
-
-
-def print_known_json(known: dict[str, Any]) -> None:
-    """One object."""
-    from .streams import defined
-
-    print(json.dumps(defined(known)))
 
 
 def print_known(known: dict[str, Any]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from ...common.atomic import write_atomically
 from ...common.extras import need
 from ...common.words import counted, number
 from ...paper.planner import Plan
+from .objects import print_object
 
 FORMATS = (".png", ".svg", ".pdf")
 
@@ -61,15 +61,7 @@ def print_json(plan: Plan) -> None:
     """One object: n_nodes, error, candidates, and the rest of the plan. Infinity is null."""
     fields = dataclasses.asdict(plan)
     fields["candidates"] = fields.pop("table")
-    print(json.dumps(_finite(fields), allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    print_object(fields)
 
 
 def draw_plan(plan: Plan, path: Path) -> None:

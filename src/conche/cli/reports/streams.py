@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ from ...evaluation import Evaluation, Predictions, mean_of
 from ...tasks import FileStream
 from ...training import Report
 from ..progress import quiet_progress
+from .objects import print_object
 
 MANY = 6  # tasks that fit across a screen
 FEW_VALUES = 20  # of a target, which may be labels
@@ -163,16 +163,7 @@ def print_evaluation_json(found: Evaluation) -> None:
     if found.offline is not None:
         fields["offline"] = mean_of(found.offline)
         fields[f"offline_{row}"] = found.offline
-    print(json.dumps(defined(fields)))
-
-
-def defined(value: Any) -> Any:
-    """The same with None for numbers that are not, which JSON has no word for."""
-    if isinstance(value, dict):
-        return {key: defined(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [defined(each) for each in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    print_object(fields)
 
 
 def draw_evaluation(found: Evaluation, path: Path) -> None:
