@@ -26,7 +26,9 @@ class Fixed(SolverOption):
     def __init__(self, base: Solver[Any], strength: float | None):
         self.base, self.strength = base, strength
 
-    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(
+        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
+    ) -> Solver[Any]:
         each = STRENGTHS if self.strength is None else (self.strength,)
         if isinstance(self.base, PrincipalMemory):
             return replace(self.base, each=each)

@@ -226,7 +226,9 @@ def test_a_file_from_before_the_first_release_is_refused_in_one_line(
 class Own(SolverOption):
     """A user's own solver."""
 
-    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(
+        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
+    ) -> Solver[Any]:
         return DampedSolver(1.0)
 
 

@@ -126,7 +126,7 @@ class Missing:
             raise ModuleNotFoundError(name, name=name)
 
 sys.meta_path.insert(0, Missing())
-import conche
+from conche import *
 print(Missing.asked, [name for name in {HEAVY} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

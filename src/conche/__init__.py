@@ -1,80 +1,30 @@
-"""Conche: distributed continual learning with CoCoA."""
+"""Conche: distributed continual learning with CoCoA.
 
-from . import tasks, theory
+What is public is listed in `conche.public`, which is loaded when something of it is first asked
+for: so ``import conche`` is light, and ``conche --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
 from .common.version import __version__ as __version__
-from .errors import (
-    ConcheError,
-    CorrelationWarning,
-    DataError,
-    DivergenceError,
-    MissingExtraError,
-    ModelFileError,
-    NearSquareWarning,
-    NetworkError,
-    NodeError,
-    ParameterError,
-    SpecError,
-    StreamError,
-)
-from .estimators import (
-    CoCoAClassifier,
-    CoCoARegressor,
-    ConcheClassifier,
-    ConcheRegressor,
-    StreamPipeline,
-    to_sklearn,
-)
-from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
-from .model_file import load, save
-from .network import Graph
-from .nodes.solvers import Damped, ElasticNet, Exact, Memory
-from .offline import offline_solution
-from .paper.planner import Plan, plan, plan_from_tasks
-from .paper.simulation import Simulation, simulate
-from .tasks import CosineFeatures, FileStream, ReLUFeatures, Task, gaussian_tasks, odd_even_mnist
 
-__all__ = [
-    "CoCoAClassifier",
-    "CoCoARegressor",
-    "ConcheClassifier",
-    "ConcheError",
-    "ConcheRegressor",
-    "CorrelationWarning",
-    "CosineFeatures",
-    "Damped",
-    "DataError",
-    "DivergenceError",
-    "ElasticNet",
-    "ErrorMatrix",
-    "Exact",
-    "FileStream",
-    "Graph",
-    "Memory",
-    "MissingExtraError",
-    "ModelFileError",
-    "NearSquareWarning",
-    "NetworkError",
-    "NodeError",
-    "ParameterError",
-    "Plan",
-    "ReLUFeatures",
-    "Simulation",
-    "SpecError",
-    "StreamError",
-    "StreamPipeline",
-    "Task",
-    "error_matrix",
-    "gaussian_tasks",
-    "generalization_error",
-    "load",
-    "odd_even_mnist",
-    "offline_solution",
-    "plan",
-    "plan_from_tasks",
-    "save",
-    "simulate",
-    "tasks",
-    "theory",
-    "to_sklearn",
-    "training_error",
-]
+if TYPE_CHECKING:  # the same for type checkers and editors
+    from .public import *  # noqa: F403
+    from .public import __all__ as __all__
+else:
+
+    def __getattr__(name: str) -> Any:
+        asked_by_import = name.startswith("__") or find_spec(f"{__name__}.{name}") is not None
+        if not asked_by_import or name in ("__all__", "tasks", "theory"):
+            public = import_module(".public", __name__)
+            if name == "__all__" or name in public.__all__:
+                return getattr(public, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*import_module(".public", __name__).__all__, "__version__"]

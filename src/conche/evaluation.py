@@ -19,7 +19,7 @@ from .offline import offline_solution
 from .tasks import FileStream, Task
 from .tasks.columns import Aligned
 from .tasks.files import FileColumns
-from .tasks.tables import open_table, read_stdin
+from .tasks.tables import PLAIN, Reading, open_table, read_stdin, task_name
 from .training import target_of, with_outputs
 
 
@@ -83,7 +83,7 @@ def evaluate(
     columns, beside = [], []
     for name in names:
         task = stream.task(stream.names.index(name))
-        raw, y = np.asarray(task.X), target_of(task, model)
+        raw, y = task.X.read(), target_of(task, model)
         _check_labels(model, task)
         classes = model.state_.classes
         columns.append(
@@ -127,6 +127,10 @@ def _offline(model: LinearModel, stream: FileStream) -> tuple[Array, Array]:
     """Least squares on all training tasks at once, with the model's filling and intercept."""
     tasks = []
     for task in stream:
+        if task.X.sparse:
+            raise StreamError(
+                f"{stream.stream}: sparse columns, and least squares needs dense ones"
+            )
         X, y = model.state_.filled(np.asarray(task.X)), target_of(task, model)
         if model.state_.labels is not None:
             y = model.state_.shown.of(model.state_.labels.targets(y, float))
@@ -148,9 +152,11 @@ class Predictions(NamedTuple):
     probabilities: Array | None
 
 
-def predict(model: LinearModel, file: Path | None, keep: Sequence[str] = ()) -> Predictions:
+def predict(
+    model: LinearModel, file: Path | None, keep: Sequence[str] = (), reading: Reading = PLAIN
+) -> Predictions:
     """Predictions for a file (None: CSV from standard input), beside the columns to ``keep``."""
-    table = read_stdin() if file is None else open_table(file)
+    table = read_stdin(reading) if file is None else open_table(file, reading)
     names = model.state_.schema.names
     columns = table.features if names is None else list(names)
     if names is None:
@@ -160,15 +166,16 @@ def predict(model: LinearModel, file: Path | None, keep: Sequence[str] = ()) -> 
             f"{table.path}: {len(columns)} columns, and the model, which has no names for its "
             f"{model.n_features_in_}, cannot choose among them"
         )
-    present, gaps = set(table.names), model.missing == "mean"
+    gaps = model.missing == "mean"
     for name in keep:
-        if name not in present:
+        if name not in table.names:
             raise StreamError(f"{table.path}: no {table.noun} {name!r} to keep")
-    there = [name for name in columns if name in present]
-    if len(there) < len(columns) and not (gaps and there):
-        absent = next(name for name in columns if name not in present)
-        raise StreamError(f"{table.path}: column {absent!r} of the model is missing")
+    absent = table.lacks(columns)
+    if absent and not (gaps and len(absent) < len(columns)):
+        raise StreamError(f"{table.path}: column {absent[0]!r} of the model is missing")
+    lacking = set(absent)
+    there = [name for name in columns if name not in lacking]
     X = Aligned.to(FileColumns(table, there, missing="keep" if gaps else "refuse"), columns)
     probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
     kept = {name: table.values(name) for name in keep}
-    return Predictions(table.path.stem, kept, model.predict(X), probabilities)
+    return Predictions(task_name(table.path), kept, model.predict(X), probabilities)

@@ -29,6 +29,7 @@ from .tasks.mark import Mark, block_mark, target_mark
 
 CHECKPOINT = "model.conche"
 LARGEST_PATH = 64 << 20  # bytes of coefficients kept for the error matrix
+LARGEST_SPARSE_PATH = 16 << 20  # the same where the columns themselves take little
 Report = Callable[[str, Mapping[str, Any], list[str]], None]
 
 
@@ -242,7 +243,8 @@ def _path(model: LinearModel, run: Run) -> Mapping[str, Array] | None:
         before = run.path if began is None else with_outputs(run.path, began)
         before = {key: _with_columns(array, now[key]) for key, array in before.items()}
         now = {key: np.concatenate([before[key], new]) for key, new in now.items()}
-    return now if sum(array.nbytes for array in now.values()) <= LARGEST_PATH else None
+    most = LARGEST_SPARSE_PATH if model.state_.schema.sparse else LARGEST_PATH
+    return now if sum(array.nbytes for array in now.values()) <= most else None
 
 
 def _with_columns(before: Array, now: Array) -> Array:

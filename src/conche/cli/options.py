@@ -42,6 +42,17 @@ def argument(help: str, default: Any = MISSING) -> Any:
 TARGET = "The target's column."
 TASK_COLUMN = "STREAM is one table; this column says which task a row is of."
 JSON = "Print one JSON object."
+SEPARATOR = "Between the values of CSV files; tab or \\t for tabs."
+
+
+def separator(text: str) -> str:
+    """The character that is meant."""
+    return {"tab": "\t", "\\t": "\t"}.get(text, text)
+
+
+def listed(text: str | None) -> list[str] | None:
+    """Names between commas."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
 def command(options: type[O], app: typer.Typer = app) -> Callable[[Command[O]], Command[O]]:

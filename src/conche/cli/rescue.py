@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..common.launch import launched_rank
 from ..common.words import counted, one_line
 from ..errors import ConcheError
 from ..estimators.base import LinearModel
 from ..model_file import Run, save
-from ..network.mpi import launched_rank
 
 
 class Stopped(KeyboardInterrupt):

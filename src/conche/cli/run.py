@@ -15,9 +15,9 @@ from typing import Any, NoReturn
 
 import typer
 
+from ..common.launch import end_all, launched_rank, wait_for_all
 from ..common.words import one_line
 from ..errors import ConcheError, NodeError
-from ..network.mpi import end_all, launched_rank, wait_for_all
 from . import commands  # noqa: F401  # each hangs itself on the app
 from .app import app
 from .words import in_options

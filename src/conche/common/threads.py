@@ -1,22 +1,77 @@
-"""BLAS's own threads: when they help, and when they are in the way."""
+"""Threads: how many are ours to use, and when BLAS's own are in the way.
+
+BLAS's threads wait for more work for a while after each product, and every product waits for the
+slowest of them. On small tasks that costs more than it gains, and on cores that others use as well
+several times as much (docs/scaling.md). So a small task is learnt with one BLAS thread.
+"""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
+WORTH_ALL_CORES = 1 << 22  # entries of X: 32 MB
+SETTINGS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
+
+
+def available() -> int:
+    """Cores that this process may use; fewer where the environment says so."""
+    asked = [os.environ.get(name, "") for name in SETTINGS]
+    numbers = [int(text) for text in asked if text.isdecimal() and int(text) > 0]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min([cores or 1, *numbers])
+
+
+def deserved(X: Any, n_threads: int | None = None) -> int:
+    """BLAS threads for a task with these columns."""
+    stored = getattr(X, "nnz", None)
+    entries = X.shape[0] * X.shape[1] if stored is None else stored
+    return (n_threads or available()) if entries >= WORTH_ALL_CORES else 1
+
+
+@contextmanager
+def blas_threads(most: int) -> Iterator[None]:
+    """BLAS held to so many threads, in the whole process; of several that are under way at once,
+    the lowest counts. Never more than there were."""
+    hold = _hold()
+    hold.change(most, 1)
+    try:
+        yield
+    finally:
+        hold.change(most, -1)
+
+
+class _Hold:
+    """BLAS's libraries, how many threads they had, and all limits in force."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        self.before: list[int] = []
+        self.limits: dict[int, int] = {}
+
+    def change(self, most: int, by: int) -> None:
+        """One more, or one less, who wants no more threads than that."""
+        with self.lock:
+            if not self.limits:
+                self.before = [library.num_threads for library in self.libraries]
+            self.limits[most] = self.limits.get(most, 0) + by
+            self.limits = {limit: count for limit, count in self.limits.items() if count}
+            lowest = min(self.limits, default=None)
+            for library, had in zip(self.libraries, self.before, strict=True):
+                library.set_num_threads(had if lowest is None else min(had, lowest))
+
 
 @cache
-def _blas() -> Any:
-    return ThreadpoolController()
+def _hold() -> _Hold:
+    return _Hold()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """BLAS held to one thread, in the whole process."""
-    controller = _blas()
-    return (
-        controller.limit(limits=1, user_api="blas") if controller.lib_controllers else nullcontext()
-    )
+if hasattr(os, "register_at_fork"):  # nobody in a forked child will give back its parent's lock
+    os.register_at_fork(after_in_child=_hold.cache_clear)

@@ -202,18 +202,18 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
             partition = Partition.make(
                 schema.n_features, self.n_nodes, self.partition, self.fit_intercept, schema.names
             )
-        settings = self._settings(begun or sum(partition.weight_counts()))
+        settings = self._settings(begun or sum(partition.weight_counts()), schema.sparse)
         centred = self.scaling is not None or settings.solver.remembers
         scaling = Scaling(self.scaling, self.missing, bool(self.fit_intercept) and centred)
         return Setup(settings.solver, partition, scaling), settings
 
-    def _settings(self, n_weights: int) -> Settings:
+    def _settings(self, n_weights: int, sparse_columns: bool) -> Settings:
         central = not isinstance(self.network, Network) or self.network.central
         return Settings(
             self.n_nodes,
             None if self.partition is None else frozen(self.partition),
             bool(self.fit_intercept),
-            option(self.solver).solver(n_weights, int(self.seed), central),
+            option(self.solver).solver(n_weights, int(self.seed), central, sparse_columns),
             self.loss,
             self.scaling,
             self.missing,
@@ -236,7 +236,7 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
     def check_stream(self) -> None:
         """Refuse parameters that have changed since the stream was begun, and must not."""
         self.check_parameters()
-        now = self._settings(self.state_.begun)
+        now = self._settings(self.state_.begun, self.state_.schema.sparse)
         for name, old, new in zip(Settings._fields, self.state_.settings, now, strict=True):
             if old != new:
                 raise ParameterError(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -19,11 +20,13 @@ DTYPES = (np.float64, np.float32)
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a stream: how many, what they are called, and in which precision."""
+    """The columns of a stream: how many, what they are called, in which precision, and whether its
+    first task had them sparse."""
 
     n_features: int
     names: tuple[str, ...] | None
     dtype: str
+    sparse: bool = False
 
 
 class Inputs(NamedTuple):
@@ -57,7 +60,8 @@ def check_task(
     X, y = _validated(stand_in, X, gaps, y=y, reset=schema is None, dtype=dtype, **checks)
     names = getattr(stand_in, "feature_names_in_", None)
     named = None if names is None else tuple(names.tolist())
-    return Inputs(X, y, Schema(X.shape[1], named, np.dtype(X.dtype).name))
+    is_sparse = sparse.issparse(X) if schema is None else schema.sparse
+    return Inputs(X, y, Schema(X.shape[1], named, np.dtype(X.dtype).name, is_sparse))
 
 
 def aligned(X: Any, schema: Schema, gaps: bool, may_grow: bool = True) -> tuple[Any, Schema]:
@@ -166,7 +170,8 @@ def _first_bad(X: Any) -> str:
 def _check_columns(X: Columns, y: Any, schema: Schema | None) -> Inputs:
     """Columns that nobody has read yet: their number and names; the target as it is."""
     names = None if X.names is None else tuple(X.names)
-    new = Schema(X.shape[1], names, np.dtype(X.dtype).name)
+    is_sparse = X.sparse if schema is None else schema.sparse
+    new = Schema(X.shape[1], names, np.dtype(X.dtype).name, is_sparse)
     if schema is not None and new.n_features != schema.n_features:
         raise DataError(f"X has {X.shape[1]} columns, the stream {schema.n_features}")
     known = schema is not None and schema.names is not None

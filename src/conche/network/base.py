@@ -69,6 +69,7 @@ class Network(ABC):
     central = True  # whether there is a coordinator that hears all nodes
     apart: bool = False  # whether nodes are in processes of their own
     overhead = 0  # bytes that a task has cost beside its rounds
+    n_threads: int | None = None  # that a process may use; None: as many as there are
 
     def kind_of_steps(self, asked: str) -> str:
         """Which kind of steps the coordinator takes here, where ``asked`` is what the user wants.

@@ -96,6 +96,26 @@ class Gathered:
         return np.concatenate([C @ C.T, norm])
 
 
+class Known:
+    """Rows of which all inner products are known."""
+
+    def __init__(self, products: Array, seed: int):
+        self.products, self.seed = products, seed
+
+    def sketch(self, width: int) -> Array:
+        rng = np.random.default_rng([self.seed, len(self.products)])
+        some = self.products @ rng.standard_normal((len(self.products), width))
+        return self.power(orthonormal(some))  # another step costs next to nothing here
+
+    def power(self, Q: Array) -> Array:
+        return np.asarray(self.products @ Q)
+
+    def project(self, Q: Array) -> Array:
+        norm = np.zeros((1, Q.shape[1]))
+        norm[0, 0] = np.trace(self.products)
+        return np.concatenate([Q.T @ self.products @ Q, norm])
+
+
 def range_cut(rows: Rows, rank: int, n_columns: int) -> Cut:
     """Nearly the best ``rank`` directions of many rows: randomised subspace iteration."""
     Q = orthonormal(rows.sketch(rank + OVERSAMPLING))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -13,7 +12,7 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..common.checks import whole
-from ..common.threads import one_blas_thread
+from ..common.threads import available, blas_threads
 from ..errors import NetworkError
 from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
@@ -58,7 +57,10 @@ class InProcess(Network):
 
     def openings(self, X: Any, placed: Placed, start: Start) -> list[Opening]:
         """Every node's own answer to a task's columns."""
-        self._entries = int(getattr(X, "nnz", X.shape[0] * X.shape[1]))
+        self._entries = X.shape[0] * X.shape[1]
+        stored = getattr(X, "nnz", None)
+        if stored is not None:  # sparse: what nodes keep of a column is more than its entries
+            self._entries = stored + 8 * X.shape[1]
         blocks = self._setup().partition.split(X)
         files = isinstance(X, Columns)
         return self._each(lambda k, node: node.begin(blocks[k], placed[k], start, files))
@@ -90,12 +92,12 @@ class InProcess(Network):
     def _each(self, call: Callable[[int, Node], T], heavy: bool = False) -> list[T]:
         """The answers of all nodes, in order."""
         nodes = self.nodes
-        threads = min(self.n_threads or os.cpu_count() or 1, len(nodes))
+        threads = min(self.n_threads or available(), len(nodes))
         if not heavy or threads == 1 or self._entries < WORTH_A_THREAD:
             return [call(k, node) for k, node in enumerate(nodes)]
         # Contiguous shares, so that a thousand small nodes cost one hand-over a thread.
         shares = np.array_split(np.arange(len(nodes)), threads)
-        with _one_at_a_time, one_blas_thread():
+        with blas_threads(1):
             run = _pool(threads).map(lambda s: [call(int(k), nodes[k]) for k in s], shares)
             return [answer for share in run for answer in share]
 
@@ -103,10 +105,10 @@ class InProcess(Network):
 class LocalNetwork(InProcess, CentralNetwork):
     """Nodes called in order; they factorise and remember in threads where blocks are large.
 
-    ``n_threads=None`` uses every core. While nodes run in threads, BLAS is held to one thread, so
-    that they do not fight; in the rounds, whose products are bound by memory and not by arithmetic,
-    BLAS's own threads serve better. Sums are taken in the nodes' order, so the number of threads
-    matters no more than BLAS's own rounding does.
+    ``n_threads=None`` uses every core, or as many as OMP_NUM_THREADS says. While nodes run in
+    threads, BLAS is held to one thread, so that they do not fight; in the rounds BLAS's own threads
+    serve better where a task is large (`conche.common.threads`). Sums are taken in the nodes'
+    order, so the number of threads matters no more than BLAS's own rounding does.
     """
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
@@ -131,16 +133,5 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix="conche-node")
 
 
-# BLAS's thread count is the whole process's: fits in different threads must not both set it.
-_one_at_a_time = threading.Lock()
-
-
-def _after_fork() -> None:
-    """A forked child has the pool but none of its threads, and perhaps a lock that nobody holds."""
-    global _one_at_a_time
-    _pool.cache_clear()
-    _one_at_a_time = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # a forked child has none of its parent's threads
+    os.register_at_fork(after_in_child=_pool.cache_clear)

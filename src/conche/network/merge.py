@@ -14,17 +14,23 @@ import numpy as np
 
 from ..common.arrays import Array
 from .base import CentralNetwork, Each, total_array
-from .cut import OVERSAMPLING, Cut, Directions, Gathered, exact_cut, range_cut
+from .cut import OVERSAMPLING, Cut, Directions, Gathered, Known, exact_cut, range_cut
 
 
 class Merge:
     """One merge of all nodes' rows."""
 
     def __init__(
-        self, inner: CentralNetwork, widths: Sequence[int], rows: int, rank: int, seed: int
+        self,
+        inner: CentralNetwork,
+        widths: Sequence[int],
+        rows: int,
+        rank: int,
+        seed: int,
+        by_products: bool = False,
     ):
-        self.inner, self.rows, self.rank = inner, rows, rank
-        self.columns, self.sent = sum(widths), 0
+        self.inner, self.rows, self.rank, self.by_products = inner, rows, rank, by_products
+        self.columns, self.sent, self.seed = sum(widths), 0, seed
         widest = rows if rows <= 2 * rank else rank + OVERSAMPLING
         self.narrow = [width <= widest for width in widths]
         self.wide = len(widths) - sum(self.narrow)
@@ -46,10 +52,13 @@ class Merge:
         return Directions(V, cut.squares, cut.norm), self._tell(V, cut.W)
 
     def _cut(self) -> Cut:
-        if self.rows > 2 * self.rank:
+        many = self.rows > 2 * self.rank
+        if many and not self.by_products:
             return range_cut(self, self.rank, self.columns)
-        here = self.held.B @ self.held.B.T
-        return exact_cut(self._of_wide("gram") + here, self.rank, self.columns)
+        products = self._of_wide("gram") + self.held.B @ self.held.B.T
+        if many:
+            return range_cut(Known(products, self.seed), self.rank, self.columns)
+        return exact_cut(products, self.rank, self.columns)
 
     def sketch(self, width: int) -> Array:
         """B times random columns, of all nodes together."""

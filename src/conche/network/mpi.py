@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast
@@ -23,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from ..common.arrays import Array
 from ..common.extras import need
+from ..common.launch import end_all
 from ..errors import NetworkError, NodeError, ParameterError
 from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
@@ -223,14 +223,6 @@ def _share_cores(comm: Any) -> None:
     here.Free()
 
 
-def launched_rank() -> int | None:
-    """This process's rank as its launcher told it, before any MPI is imported; None without one."""
-    for name in ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"):
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name])
-    return None
-
-
 def guard() -> None:
     """From here on an error that nobody catches on one rank ends all of them, after it is told;
     without it, the others would wait for that rank in a sum for ever."""
@@ -244,20 +236,3 @@ def guard() -> None:
 
     told.ends_all = True  # type: ignore[attr-defined]  # a mark for the next call
     sys.excepthook = told
-
-
-def wait_for_all() -> None:
-    """Until every rank of the job, if this is one, is here: the launcher ends a job with its first
-    rank that fails, and another may have something to say yet."""
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is not None:
-        mpi.COMM_WORLD.Barrier()
-
-
-def end_all(status: int) -> None:
-    """End every rank of the job, if this is one; others may be waiting for us in a sum."""
-    mpi = sys.modules.get("mpi4py.MPI")
-    if mpi is not None and mpi.COMM_WORLD.Get_size() > 1:
-        sys.stderr.flush()
-        time.sleep(0.5)  # the launcher drops what it has not passed on when the job is aborted
-        mpi.COMM_WORLD.Abort(status)

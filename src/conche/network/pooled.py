@@ -15,7 +15,7 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ..common.arrays import Array, Block
-from ..common.threads import one_blas_thread
+from ..common.threads import blas_threads
 from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Scaling, Start
 from ..nodes.layout import Layout
 from ..nodes.solvers import Context
@@ -125,7 +125,7 @@ class PooledNetwork(Wrapped):
 
     def _threads(self) -> AbstractContextManager[Any]:
         """BLAS's threads go on for a while after their work, on cores that nodes may need."""
-        return one_blas_thread() if self.inner.apart and self._light else nullcontext()
+        return blas_threads(1) if self.inner.apart and self._light else nullcontext()
 
     def _one(self) -> Node:
         assert self._node is not None

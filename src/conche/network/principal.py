@@ -15,13 +15,14 @@ from ..common.arrays import Array, ratio
 from ..nodes import Proposal
 from ..nodes.scalars import PenaltyScalars, SpectralScalars
 from ..nodes.solvers import Context
-from ..nodes.solvers.factor import Cholesky, robust_cholesky
+from ..nodes.solvers.factor import Bordered, Cholesky, robust_cholesky
 from ..nodes.solvers.principal import PrincipalMemory
 from .base import CentralNetwork, Coefficients, Lost, Placed, total_array
 from .merge import Merge
 from .wrapper import Wrapped
 
 ROUNDING = 1e-13  # relative: of products of directions
+MOST_ROWS = 2048  # of sparse columns, whose products the coordinator factorises as they are
 
 
 class PrincipalNetwork(Wrapped):
@@ -29,17 +30,30 @@ class PrincipalNetwork(Wrapped):
 
     def __init__(self, inner: CentralNetwork):
         super().__init__(inner)
-        self._coarse: list[Cholesky] = []
-        self._cut = 0.0
+        self._coarse: list[Cholesky | Bordered] = []
+        self._cut, self._whole = 0.0, False
         self._squares = np.zeros(0)  # of the directions' lengths
         self._least = np.zeros(1)
         self._context: Context | None = None
+        self._exact: list[Bordered] = []  # the problem's own factors, where rounds knew all rows
 
     def factorise(self, context: Context) -> None:
         """Merge the directions, and factorise what they say of all nodes together."""
-        self._context, self.overhead = context, 0
+        self._context, self.overhead, self._exact = context, 0, []
         self.inner.factorise(context)
-        self._merge()
+        rows = context.past_rows + context.n_samples
+        self._whole = self._solver().sparse and self._solver().rank < rows <= MOST_ROWS
+        if self._whole:
+            self._least = np.ones(len(context.each))
+            answer = self._sum("whole")
+            if context.past_rows:
+                parts = np.split(answer, len(context.each))
+                self._coarse = [Bordered(part[:-1], part[-1]) for part in parts]
+            else:
+                products, border = answer[:-1], answer[-1]
+                self._coarse = [Bordered(products / s, border / s**0.5) for s in context.each]
+        else:
+            self._merge()
 
     def _merge(self) -> None:
         assert self._context is not None and self.setup is not None
@@ -51,7 +65,7 @@ class PrincipalNetwork(Wrapped):
             inner = self._sum("stack")
             coarse = [inner / s for s in self._context.each]
         else:
-            merge = Merge(self.inner, widths, rows, solver.rank, solver.seed)
+            merge = Merge(self.inner, widths, rows, solver.rank, solver.seed, self._whole)
             (_, self._squares, self._cut), answers = merge.run()
             self._least = np.min(answers, axis=0)
             self.overhead += merge.sent
@@ -69,14 +83,17 @@ class PrincipalNetwork(Wrapped):
         assert self._context is not None
         g = arrays[0]
         assert g is not None
-        correction = 2 * 8 * len(self._coarse[0].L) * g.shape[1]
+        correction = 2 * 8 * self._coarse[0].size * g.shape[1]
         return super().cost(arrays) + self._context.n_nodes * correction
 
     def conclude(self, curvature: Array | None) -> Lost | None:
         """What the directions that were cut before this task have cost in it. Rows that are
         remembered with other weights than they were learnt with are merged again."""
+        if self._whole:
+            self._exact = [factor for factor in self._coarse if isinstance(factor, Bordered)]
         if curvature is not None:
             self.inner.ask("weigh", curvature)
+        if curvature is not None or self._whole:
             self._merge()
         if not self._context or not self._context.quadratic:
             return None
@@ -104,10 +121,16 @@ class PrincipalNetwork(Wrapped):
         return np.maximum(squares - held, ROUNDING * squares) / s
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
-        self._coarse = []
+        self._coarse, self._exact = [], []
         return self.inner.end(curvature)
 
     def leverage(self, rows: Array) -> Array:
+        """Where rounds knew all rows, C = B^T B + P, and a.C^-1 a is 1 less the diagonal of
+        (I + B P^-1 B^T)^-1."""
+        if self._exact:
+            assert self._context is not None
+            places = self._context.past_rows + rows
+            return np.array([1 - factor.inverse_diagonal(places) for factor in self._exact])
         t = self._correct(self._sum("leverage", rows, np.zeros((0, 0))))
         self._count(t)
         return self._sum("leverage", rows, t)

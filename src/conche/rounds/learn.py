@@ -10,6 +10,7 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..common.outputs import Outputs
+from ..common.threads import blas_threads, deserved
 from ..errors import DivergenceError
 from ..network import Coefficients, Lost, Network, Placed
 from ..nodes import Start
@@ -76,6 +77,13 @@ def learn(
     job : the task.
     steps : the kind of steps that the rounds take, and when they end before ``n_rounds``.
     """
+    with blas_threads(deserved(job.X, network.n_threads)):
+        return _learn(network, placed, job, steps, n_rounds)
+
+
+def _learn(
+    network: Network, placed: Placed, job: Job, steps: Steps[Any, Any], n_rounds: int
+) -> Outcome:
     opening = network.begin(job.X, placed, Start(job.outputs, job.loss.root, job.added))
     context = job.solver.agree(opening.report, job.context)
     network.factorise(context)

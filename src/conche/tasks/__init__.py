@@ -7,7 +7,7 @@ from .files import FileColumns, FileStream, read_stream
 from .groups import read_groups
 from .mnist import find_mnist, odd_even_mnist, read_idx
 from .synthetic import correlated, gaussian_tasks, toeplitz_norm, with_squared_norm
-from .tables import open_table
+from .tables import Reading, open_table
 from .task import Task
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "FileColumns",
     "FileStream",
     "ReLUFeatures",
+    "Reading",
     "Task",
     "correlated",
     "embedded_digits",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import cache
+from fnmatch import fnmatchcase
+from functools import cache, cached_property
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,8 @@ import numpy as np
 from ..common.arrays import Array
 from ..common.extras import need
 from ..errors import StreamError
-from .tables import Table, unreadable
+from .encoding import CALENDAR, MOST_VALUES, Part, as_numbers, part_of
+from .tables import PLAIN, Reading, Table, unreadable
 
 
 @cache
@@ -26,23 +29,83 @@ def pyarrow(part: str = "") -> Any:
 class ArrowTable(Table):
     """What Parquet and CSV have in common."""
 
+    reading: Reading
+    schema: Any  # pyarrow's
+
     @abstractmethod
     def columns(self, names: Sequence[str], rows: Array | None) -> Any:
         """A pyarrow.Table of these columns and rows."""
 
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """Columns of texts."""
+        return frozenset(field.name for field in self.schema if _is_text(field.type))
+
+    @cached_property
+    def dates(self) -> frozenset[str]:
+        """Columns of dates, or of times of a day that is known."""
+        types = pyarrow().types
+        known = types.is_timestamp, types.is_date
+        return frozenset(f.name for f in self.schema if any(is_it(f.type) for is_it in known))
+
+    def has(self, name: str) -> bool:
+        return super().has(name) or self._part(name) is not None
+
+    def source(self, name: str) -> str:
+        part = None if super().has(name) else self._part(name)
+        return name if part is None else part.column
+
+    def pattern(self, name: str) -> str:
+        return f"{escape(name)}{'=' if name in self.texts else '.'}*"
+
+    def _part(self, name: str) -> Part | None:
+        return part_of(name, self.texts, self.dates)
+
+    def encoded(self, names: Sequence[str]) -> list[str]:
+        """With the values of categories, and the parts of dates, that are asked for."""
+        meant = [p for p in self.reading.categories if any(sign in p for sign in "*?[")]
+        out: list[str] = []
+        for name in names:
+            by_name = name in self.reading.categories
+            if name in self.texts and (by_name or any(fnmatchcase(name, p) for p in meant)):
+                out += [f"{name}={value}" for value in self._categories(name, by_name)]
+            elif name in self.dates and self.reading.dates is not None:
+                parts = CALENDAR if self.reading.dates == "calendar" else ("days",)
+                out += [f"{name}.{part}" for part in parts]
+            else:
+                out.append(name)
+        return out
+
+    def _categories(self, name: str, by_name: bool) -> list[str]:
+        found = pyarrow(".compute").unique(_plain(self.columns([name], None)[name]))
+        values = sorted(value for value in found.to_pylist() if value is not None)
+        if len(values) > MOST_VALUES and not by_name:
+            raise StreamError(
+                f"{self.path}: column {name!r} has {len(values)} different texts: name it among "
+                f"the categories if you mean it; drop='{name}' leaves it out"
+            )
+        return values
+
     def read(self, names: Sequence[str], rows: Array | None, missing: str) -> Array:
-        table = self.columns(names, rows)
+        parts = [None if super(ArrowTable, self).has(name) else self._part(name) for name in names]
+        pairs = list(zip(names, parts, strict=True))
+        sources = dict.fromkeys(part.column if part else name for name, part in pairs)
+        table = self.columns(list(sources), rows)
         out = np.empty((table.num_rows, len(names)), order="F")
-        for j, name in enumerate(names):
-            column = table[name]
-            self._check_numeric(name, column)
+        for j, (name, part) in enumerate(pairs):
+            column = table[part.column if part else name]
+            if part is None:
+                self._check_numeric(name, column)
             if missing == "refuse" and column.null_count:
                 raise StreamError(
                     f"{self.path}: column {name!r} has {column.null_count} missing values; "
                     f"missing='mean' fills them"
                 )
-            values = column.to_numpy()  # nulls become NaN
-            out[:, j] = values if values.dtype.kind != "O" else values.astype(float)
+            if part is not None:
+                out[:, j] = as_numbers(_plain(column), part, pyarrow(".compute"))
+            else:
+                values = column.to_numpy()  # nulls become NaN
+                out[:, j] = values if values.dtype.kind != "O" else values.astype(float)
             bad = np.isinf(out[:, j]) if missing != "refuse" else ~np.isfinite(out[:, j])
             if bad.any():
                 raise StreamError(f"{self.path}: column {name!r} has missing or infinite values")
@@ -52,9 +115,8 @@ class ArrowTable(Table):
         types = pyarrow().types
         column = self.columns([name], rows)[name]
         self._check_complete(name, column.null_count)
-        if types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if types.is_string(column.type) or types.is_large_string(column.type):
+        column = _plain(column)
+        if _is_text(column.type):
             texts = np.array(column.to_pylist(), dtype=str)
             self._check_complete(name, int(np.sum(texts == "")))
             return texts
@@ -75,22 +137,48 @@ class ArrowTable(Table):
         known = types.is_integer, types.is_floating, types.is_boolean
         empty = types.is_null(kind)  # a column that is missing throughout
         if not empty and not any(is_kind(kind) for is_kind in known):
+            also = ""
+            if name in self.texts:
+                also = f", categories='{name}' encodes it"
+            elif name in self.dates:
+                also = ", dates='number' or dates='calendar' reads it"
             raise StreamError(
-                f"{self.path}: column {name!r} is not numeric ({kind}); drop='{name}' leaves it out"
+                f"{self.path}: column {name!r} is not numeric ({kind}); drop='{name}' leaves it "
+                f"out{also}{self._if_split()}"
             )
+
+    def _if_split(self) -> str:
+        """A hint where a file seems to have another separator."""
+        for sign in ";\t|":
+            if len(self.names) == 1 and sign in self.names[0]:
+                return f"; it looks as if separator='{sign}' were meant"
+        return ""
+
+
+def _plain(column: Any) -> Any:
+    """Texts that are kept as numbers of a list, as texts."""
+    is_listed = pyarrow().types.is_dictionary(column.type)
+    return column.cast(column.type.value_type) if is_listed else column
+
+
+def _is_text(kind: Any) -> bool:
+    types = pyarrow().types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return bool(types.is_string(kind) or types.is_large_string(kind))
 
 
 class Parquet(ArrowTable):
     """Only the columns that are asked for are read, and only the row groups they are in."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, reading: Reading = PLAIN):
+        self.path, self.reading = path, reading
         try:
             self._file = pyarrow(".parquet").ParquetFile(path)
         except (pyarrow().ArrowException, OSError) as error:
             raise unreadable(path, error) from None
-        self.names = list(self._file.schema_arrow.names)
-        known = self._file.schema_arrow.pandas_metadata or {}
+        self.schema = self._file.schema_arrow
+        self.names = list(self.schema.names)
+        known = self.schema.pandas_metadata or {}
         named = {name for name in known.get("index_columns", ()) if isinstance(name, str)}
         self.index = tuple(name for name in self.names if name in named)
         self.n_rows = self._file.metadata.num_rows
@@ -115,17 +203,17 @@ class Parquet(ArrowTable):
 class Csv(ArrowTable):
     """Text has to be parsed as a whole; that is done once."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, reading: Reading = PLAIN):
+        self.path, self.reading = path, reading
         try:
-            self._table = pyarrow(".csv").read_csv(path)
+            self._table = pyarrow(".csv").read_csv(path, parse_options=_csv(reading))
         except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
             raise unreadable(path, error) from None
         self._look()
 
     def _look(self) -> None:
         try:
-            self.names = list(self._table.column_names)
+            self.names, self.schema = list(self._table.column_names), self._table.schema
         except UnicodeDecodeError as error:
             raise unreadable(self.path, error) from None
         self.index = ("",) if "" in self.names else ()  # a column that pandas gave no name
@@ -139,10 +227,10 @@ class Csv(ArrowTable):
 class CsvHead(Csv):
     """The first rows of a CSV file."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, reading: Reading = PLAIN):
+        self.path, self.reading = path, reading
         try:
-            with pyarrow(".csv").open_csv(path) as lines:
+            with pyarrow(".csv").open_csv(path, parse_options=_csv(reading)) as lines:
                 self._table = pyarrow().Table.from_batches([lines.read_next_batch()])
         except StopIteration:
             self._table = lines.schema.empty_table()
@@ -154,11 +242,15 @@ class CsvHead(Csv):
 class CsvInput(Csv):
     """CSV from standard input."""
 
-    def __init__(self) -> None:
-        self.path = Path("standard input")
+    def __init__(self, reading: Reading = PLAIN) -> None:
+        self.path, self.reading = Path("standard input"), reading
         try:
             text = pyarrow().BufferReader(sys.stdin.buffer.read())
-            self._table = pyarrow(".csv").read_csv(text)
+            self._table = pyarrow(".csv").read_csv(text, parse_options=_csv(reading))
         except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
             raise unreadable(self.path, error) from None
         self._look()
+
+
+def _csv(reading: Reading) -> Any:
+    return pyarrow(".csv").ParseOptions(delimiter=reading.separator)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..common.arrays import Array
+from ..common.arrays import Array, Block, as_dense
 
 
 class Columns(ABC):
@@ -20,6 +20,8 @@ class Columns(ABC):
 
     names: Sequence[str] | None = None
     dtype: np.dtype[Any] = np.dtype(np.float64)
+    sparse = False  # whether they are read as a scipy.sparse matrix
+    nnz: int | None = None  # numbers in it, where it is sparse
 
     @property
     @abstractmethod
@@ -31,8 +33,8 @@ class Columns(ABC):
         """Some of the columns, by their places, in that order; nothing is read."""
 
     @abstractmethod
-    def read(self) -> Array:
-        """All of these columns: an n_samples x n_features array of ``dtype``."""
+    def read(self) -> Block:
+        """All of these columns: an n_samples x n_features array of ``dtype``, or sparse."""
 
     def sendable(self) -> Columns | None:
         """The same columns as a small description that another machine can read from.
@@ -43,7 +45,7 @@ class Columns(ABC):
         return None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.asarray(self.read(), dtype=dtype)
+        return np.asarray(as_dense(self.read()), dtype=dtype)
 
     def __len__(self) -> int:
         return self.shape[0]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Sequence
+from copy import copy
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from ..common.arrays import Array
+from ..common.arrays import Array, Block, even_sizes
 from ..common.words import counted
-from ..errors import StreamError
+from ..errors import ParameterError, StreamError
 from .columns import Aligned, Columns
 from .groups import matching
-from .tables import SUFFIXES, Table, is_table, open_table, peek
+from .tables import PLAIN, SUFFIXES, Reading, Table, open_table, peek, suffix_of, task_name
 from .task import Task
 
 
@@ -35,8 +37,12 @@ class FileColumns(Columns):
         names: Sequence[str],
         rows: Array | None = None,
         missing: str = "refuse",
+        reading: Reading = PLAIN,
     ):
         self.table, self.names, self.rows, self.missing = table, names, rows, missing
+        self.reading = reading  # to open it with
+        if isinstance(table, Table):
+            self.sparse, self.nnz = table.sparse, table.stored
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -45,18 +51,22 @@ class FileColumns(Columns):
 
     def select(self, which: slice | Array) -> FileColumns:
         chosen = self.names[which] if isinstance(which, slice) else [self.names[j] for j in which]
-        return FileColumns(self.table, chosen, self.rows, self.missing)
+        new = copy(self)
+        new.names = chosen
+        return new
 
-    def read(self) -> Array:
+    def read(self) -> Block:
         return self._open().read(self.names, self.rows, self.missing)
 
     def sendable(self) -> FileColumns:
         """The file's absolute path in place of the open file."""
         path = self.table if isinstance(self.table, Path) else self.table.path
-        return FileColumns(path.absolute(), self.names, self.rows, self.missing)
+        new = copy(self)
+        new.table = path.absolute()
+        return new
 
     def _open(self) -> Table:
-        return open_table(self.table) if isinstance(self.table, Path) else self.table
+        return open_table(self.table, self.reading) if isinstance(self.table, Path) else self.table
 
 
 class FileStream:
@@ -79,6 +89,7 @@ class FileStream:
     columns : where given, those of a model: every task has these and no others. What a file does
         not have of them is missing (NaN), where missing values are kept.
     weight : the column (of an npz file: the array) that says what each sample counts for.
+    reading : how texts and dates become numbers, and what separates the values of a CSV file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +109,9 @@ class FileStream:
         missing: str = "refuse",
         columns: Sequence[str] | None = None,
         weight: str | None = None,
+        reading: Reading = PLAIN,
     ):
+        self.reading = reading
         self.stream, self.target, self.task_column = stream, target, task_column
         self.missing, self.weight = missing, weight
         self._features, self._drop, self._given = features, drop, columns is not None
@@ -106,13 +119,13 @@ class FileStream:
         self.files = stream_files(stream)
         self._latest: tuple[Path, Table] | None = None
         first = self._open(self.files[0])
-        self.names: list[str] = [file.stem for file in self.files]  # of the tasks, in order
+        self.names: list[str] = [task_name(file) for file in self.files]  # of the tasks, in order
         self._rows: list[Array] | None = None
         if task_column is not None:
             self.names, self._rows = self._find_tasks(first, task_column)
         self.notes: list[str] = []  # what users should hear of
         if columns is None:
-            columns = self._choose(first)
+            columns = self._choose(self._widest(first))
             self._note_index(first)
         self.columns = list(columns)
         self._known = {*first.features, *self.columns, target, *([weight] if weight else [])}
@@ -133,7 +146,7 @@ class FileStream:
         table = self._open(self.files[i if rows is None else 0])
         names = self._match(table)
         y = table.values(self.target, rows)
-        X: Columns = FileColumns(table, names, rows, self.missing)
+        X: Columns = FileColumns(table, names, rows, self.missing, self.reading)
         if self._given:
             X = Aligned.to(X, self.columns)
         return Task(X, y, name=self.names[i], sample_weight=self._weights(table, rows))
@@ -150,14 +163,14 @@ class FileStream:
         """Open a file, unless it is the one that was opened last."""
         if self._latest is None or self._latest[0] != file:
             self._latest = None  # a table may be large: let go of it before the next is opened
-            table = open_table(file)
+            table = open_table(file, self.reading)
             self._check_names(table)
             self._latest = file, table
         return self._latest[1]
 
     def _check_names(self, table: Table) -> None:
         for name, what in ((self.target, "target"), (self.weight, "weight")):
-            if name is not None and name not in table.names:
+            if name is not None and not table.has(name):
                 raise StreamError(f"{table.path}: no {table.noun} {name!r} for the {what}")
 
     def _find_tasks(self, table: Table, task_column: str) -> tuple[list[str], list[Array]]:
@@ -199,7 +212,36 @@ class FileStream:
                 chosen.pop(name, None)
         if not chosen:
             raise StreamError(f"{table.path}: no columns beside the target")
-        return list(chosen)
+        return table.encoded(list(chosen))
+
+    def _widest(self, first: Table) -> Table:
+        """Of sparse files the one with most columns, so that all are there from the start."""
+        if not first.sparse or self.task_column is not None:
+            return first
+        others = (peek(file, self.reading) for file in self.files[1:])
+        return max((first, *others), key=lambda table: len(table.names))
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether columns stand for others: values of a text, parts of a date."""
+        return bool(self.reading.categories or self.reading.dates)
+
+    def blocks(self, n_nodes: int) -> list[list[str]]:
+        """An even split of the files' own columns over nodes, as patterns: all values of a text,
+        those that come later too, are on one node."""
+        table = self._open(self.files[0])
+        sources: dict[str, bool] = {}  # and whether others stand for it
+        for name in self.columns:
+            source = table.source(name)
+            sources[source] = source != name
+        if not 1 <= n_nodes <= len(sources):
+            raise ParameterError(
+                f"n_nodes={n_nodes}: {counted(len(sources), 'column')} fit on 1 to {len(sources)} "
+                f"nodes"
+            )
+        patterns = [table.pattern(name) if parts else name for name, parts in sources.items()]
+        ends = np.cumsum([0, *even_sizes(len(patterns), n_nodes)])
+        return [patterns[first:last] for first, last in pairwise(ends.tolist())]
 
     def _note_index(self, table: Table) -> None:
         left_out = [name for name in table.index if self._features is None]
@@ -215,28 +257,28 @@ class FileStream:
         if self._rows is not None:  # one table, which is open
             return
         for file in self.files[1:]:  # the first was looked at to begin with
-            table = peek(file)
+            table = peek(file, self.reading)
             self._check_names(table)
             self._match(table)
 
     def _match(self, table: Table) -> list[str]:
         """The columns to read of a file."""
-        present = set(table.names)
-        absent = [name for name in self.columns if name not in present]
+        absent = table.lacks(self.columns)
         if absent and not (self.missing == "keep" and (self.growing or self._given)):
             whose = "model" if self._given else "first task"
             raise StreamError(f"{table.path}: column {absent[0]!r} of the {whose} is missing")
         new: list[str] = []
-        if self.growing:
+        if self.growing and (self.has_parts or not self._known.issuperset(table.names)):
             known = set(self.columns)
             new = [name for name in self._choose(table, first=False) if name not in known]
-        elif not self._given:
+        elif not self.growing and not self._given:
             for name in table.features:
                 if name not in self._known:
                     raise StreamError(f"{table.path}: column {name!r} is not in the first task")
         if len(absent) == len(self.columns):
             raise StreamError(f"{table.path}: has none of the stream's columns")
-        there = [name for name in self.columns if name in present] if absent else self.columns
+        lacking = set(absent)
+        there = [name for name in self.columns if name not in lacking] if absent else self.columns
         return [*there, *new] if new else there
 
 
@@ -254,12 +296,12 @@ def stream_files(stream: str | Path) -> list[Path]:
     """The files of a stream, one per task, in the natural order of their names."""
     path = Path(stream)
     found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(stream)))
-    files = sorted((f for f in found if is_table(f) and f.is_file()), key=natural)
+    files = sorted((f for f in found if suffix_of(f) and f.is_file()), key=natural)
     if not files:
         raise StreamError(f"{stream}: no {', '.join(SUFFIXES)} files there")
     by_name: dict[str, Path] = {}
     for file in files:
-        other = by_name.setdefault(file.stem, file)
+        other = by_name.setdefault(task_name(file), file)
         if other is not file:
             raise StreamError(f"{file}: the same task as {other.name}, a second time")
     return files
@@ -271,6 +313,8 @@ def read_stream(stream: str | Path, target: str = "y") -> list[Task]:
     files = FileStream(stream, target)
     files.growing = False
     for task in files:
+        if task.X.sparse:
+            raise StreamError(f"{stream}: sparse columns cannot be planned for: give sizes instead")
         if task.y.dtype.kind == "U":
             raise StreamError(f"{stream}: column {target!r} is not numeric (text)")
         tasks.append(Task(np.ascontiguousarray(task.X), task.y.astype(float), name=task.name))

@@ -54,7 +54,7 @@ class Npz(Table):
     def __init__(self, path: Path):
         self.path = path
         try:
-            self._members = _members(path)
+            self._members = members(path)
         except zipfile.BadZipFile:
             raise unreadable(path, ValueError("not an npz file of plain arrays")) from None
         except DAMAGED as error:
@@ -153,7 +153,7 @@ class Npz(Table):
         return np.frombuffer(data, X.dtype)
 
 
-def _members(path: Path) -> dict[str, Member]:
+def members(path: Path) -> dict[str, Member]:
     """The arrays of the file by name; none of them is read, all are as long as they say."""
     found = {}
     with zipfile.ZipFile(path) as archive, open(path, "rb") as file:

@@ -4,14 +4,45 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from ..common.arrays import Array
+from ..common.arrays import Array, Block
+from ..common.checks import one_of
 from ..common.words import one_line
-from ..errors import StreamError
+from ..errors import ParameterError, StreamError
 
-SUFFIXES = (".parquet", ".csv", ".npz")
+SPARSE = (".svm", ".svmlight", ".libsvm")
+ZIPPED = (".csv", *SPARSE)  # which may also end in .gz
+SUFFIXES = (".parquet", ".csv", ".csv.gz", ".npz", *SPARSE)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the columns of a file become numbers.
+
+    Parameters
+    ----------
+    separator : between the values of a CSV file.
+    categories : text columns (names or patterns) of which every value becomes a column of zeros and
+        ones, ``wind=north``; those that are not meant are refused.
+    dates : of columns with dates or times, "number": days since 1970, ``time.days``; "calendar":
+        ``time.year``, ``time.month``, ``time.day``, ``time.weekday``, ``time.hour``. None: refused.
+    """
+
+    separator: str = ","
+    categories: tuple[str, ...] = ()
+    dates: str | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.separator) != 1 or not self.separator.isascii() or self.separator in '"\n\r':
+            raise ParameterError(f"separator={self.separator!r} must be one character")
+        one_of("dates", self.dates, (None, "number", "calendar"))
+
+
+PLAIN = Reading()
 
 
 class Table(ABC):
@@ -21,6 +52,8 @@ class Table(ABC):
     names: list[str]
     n_rows: int
     noun = "column"  # what messages call one of the names
+    sparse = False  # whether columns are read as a scipy.sparse matrix
+    stored: int | None = None  # numbers in it, where it is sparse
     index: Sequence[str] = ()  # names of an index that pandas has saved beside the columns
 
     @property
@@ -28,8 +61,34 @@ class Table(ABC):
         """The names that can be features, unless others are asked for."""
         return [name for name in self.names if name not in self.index]
 
+    def has(self, name: str) -> bool:
+        """Whether a column of this name can be read."""
+        return name in self._names_set
+
+    def lacks(self, names: Collection[str]) -> list[str]:
+        """Those of the columns that cannot be read."""
+        if self._names_set.issuperset(names):  # quick, for many
+            return []
+        return [name for name in names if not self.has(name)]
+
+    @cached_property
+    def _names_set(self) -> frozenset[str]:
+        return frozenset(self.names)
+
+    def source(self, name: str) -> str:
+        """The column of the file that a column is read from."""
+        return name
+
+    def pattern(self, name: str) -> str:
+        """What all columns that stand for one of the file's are called."""
+        return name
+
+    def encoded(self, names: Sequence[str]) -> list[str]:
+        """What is read in place of these columns: themselves, where they are numbers."""
+        return list(names)
+
     @abstractmethod
-    def read(self, names: Sequence[str], rows: Array | None, missing: str) -> Array:
+    def read(self, names: Sequence[str], rows: Array | None, missing: str) -> Block:
         """Numeric columns as one array.
 
         Parameters
@@ -48,13 +107,26 @@ class Table(ABC):
         """One column as it is: numbers, or texts. Nothing may be missing."""
 
 
-def is_table(path: Path) -> bool:
-    """Whether the name ends as a file of a stream does, in small letters or capitals."""
-    return path.suffix.lower() in SUFFIXES
+def suffix_of(path: Path) -> str | None:
+    """How the name of a file of a stream ends, in small letters; None: as no such file."""
+    name = path.name.lower()
+    bare = name.removesuffix(".gz")
+    end = Path(bare).suffix
+    known = end in ZIPPED if bare != name else end in SUFFIXES
+    return (end + ".gz" if bare != name else end) if known else None
 
 
-def open_table(path: Path) -> Table:
-    """Open a Parquet, CSV or npz file, as its suffix says.
+def task_name(path: Path) -> str:
+    """The name of a file without its ending.
+
+    >>> task_name(Path("months/2014-03.csv.gz"))
+    '2014-03'
+    """
+    return path.name[: len(path.name) - len(suffix_of(path) or path.suffix)]
+
+
+def open_table(path: Path, reading: Reading = PLAIN) -> Table:
+    """Open a Parquet, CSV, npz or svmlight file, as its name ends.
 
     Raises
     ------
@@ -66,29 +138,35 @@ def open_table(path: Path) -> Table:
     ...     open_table(Path(folder) / "january.npz").names
     ['x0', 'x1', 'x2', 'y']
     """
-    from .arrow import Csv, Parquet  # here, because both build on Table
-    from .npz import Npz
+    from .arrow import Csv, Parquet  # here, because all build on Table
+    from .numbered import Svmlight, open_npz
 
-    if not is_table(path):
-        raise StreamError(f"{path}: expected a .parquet, .csv or .npz file")
-    kinds: dict[str, type[Parquet | Csv | Npz]] = {".parquet": Parquet, ".csv": Csv, ".npz": Npz}
-    return _checked(kinds[path.suffix.lower()](path))
+    end = (suffix_of(path) or "").removesuffix(".gz")
+    if not end:
+        raise StreamError(f"{path}: expected a file that ends in {', '.join(SUFFIXES)}")
+    if end == ".npz":
+        return _checked(open_npz(path))
+    if end in SPARSE:
+        return _checked(Svmlight(path))
+    return _checked((Parquet if end == ".parquet" else Csv)(path, reading))
 
 
-def peek(path: Path) -> Table:
-    """The same, to look at its columns' names alone: of a CSV file only the beginning is read."""
+def peek(path: Path, reading: Reading = PLAIN) -> Table:
+    """The same, to look at its columns' names alone: of a text file only the beginning is read."""
     from .arrow import CsvHead
+    from .numbered import SvmlightHead
 
-    if path.suffix.lower() != ".csv":
-        return open_table(path)
-    return _checked(CsvHead(path))
+    end = (suffix_of(path) or "").removesuffix(".gz")
+    if end == ".csv":
+        return _checked(CsvHead(path, reading))
+    return _checked(SvmlightHead(path)) if end in SPARSE else open_table(path, reading)
 
 
-def read_stdin() -> Table:
+def read_stdin(reading: Reading = PLAIN) -> Table:
     """CSV from standard input, all of it."""
     from .arrow import CsvInput
 
-    return _checked(CsvInput())
+    return _checked(CsvInput(reading))
 
 
 def _checked(table: Table) -> Table:

@@ -6,7 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..options import JSON, TARGET, TASK_COLUMN, argument, command, flag, option, required
+from ..options import (
+    JSON,
+    SEPARATOR,
+    TARGET,
+    TASK_COLUMN,
+    argument,
+    command,
+    flag,
+    option,
+    required,
+    separator,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +28,7 @@ class Evaluate:
     stream: str = argument("Test tasks: folder or glob, one file per task.")
     target: str = required(TARGET)
     task_column: str | None = option(TASK_COLUMN)
+    separator: str = option(SEPARATOR, ",")
     offline: str | None = option("Training stream: beside it, least squares on all of it at once.")
     metric: str | None = option(
         "Instead of error rate or mean squared error: accuracy, balanced-accuracy, macro-f1, "
@@ -34,7 +46,7 @@ def evaluate(options: Evaluate) -> None:
     """
     from ... import evaluation
     from ...model_file import load_run
-    from ...tasks import FileStream
+    from ...tasks import FileStream, Reading
     from .. import reports
 
     if options.plot is not None:
@@ -46,6 +58,7 @@ def evaluate(options: Evaluate) -> None:
         "task_column": options.task_column,
         "columns": None if names is None else list(names),
         "missing": "keep" if model.missing == "mean" else "refuse",
+        "reading": Reading(separator(options.separator)),
     }
     test = FileStream(options.stream, **same)
     training = None if options.offline is None else FileStream(options.offline, **same)

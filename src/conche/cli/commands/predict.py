@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...errors import ParameterError
-from ..options import argument, command, flag, option
+from ..options import SEPARATOR, argument, command, flag, listed, option, separator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +18,7 @@ class Predict:
         "Parquet, CSV or npz with the model's columns; a folder or glob; - for CSV."
     )
     keep: str | None = option("Copy these columns (an id, comma-separated) beside the predictions.")
+    separator: str = option(SEPARATOR, ",")
     out: Path | None = option("Write .csv or .parquet here; else CSV to the screen.")
     force: bool = flag("--force", "Overwrite --out if it is there.")
 
@@ -32,6 +33,7 @@ def predict(options: Predict) -> None:
     """
     from ... import evaluation
     from ...model_file import load_run
+    from ...tasks import Reading
     from .. import reports
 
     if options.out is not None:
@@ -39,8 +41,8 @@ def predict(options: Predict) -> None:
         if options.out.exists() and not options.force:
             raise ParameterError(f"{options.out}: is there already; --force overwrites it")
     model, _ = load_run(options.model)
-    keep = [name.strip() for name in (options.keep or "").split(",") if name.strip()]
-    found = [evaluation.predict(model, file, keep) for file in _files(options.file)]
+    keep, reading = listed(options.keep) or [], Reading(separator(options.separator))
+    found = [evaluation.predict(model, file, keep, reading) for file in _files(options.file)]
     reports.write_predictions(found, model, options.out)
 
 

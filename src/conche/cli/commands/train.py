@@ -7,12 +7,22 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...common.checks import one_of
 from ...errors import ParameterError
-from ..options import TARGET, TASK_COLUMN, argument, command, flag, option, required
+from ..options import (
+    SEPARATOR,
+    TARGET,
+    TASK_COLUMN,
+    argument,
+    command,
+    flag,
+    listed,
+    option,
+    required,
+    separator,
+)
 
 if TYPE_CHECKING:
-    from ...tasks import FileStream
+    from ...tasks import FileStream, Reading
 
 SOLVER_OPTIONS = ("local_steps", "damping", "rank", "discount", "alpha", "l1_ratio")
 
@@ -30,6 +40,11 @@ class Train:
     weight: str | None = option("Column that says what each sample counts for.")
     features: str | None = option("Only these columns (names or patterns, comma-separated).")
     drop: str | None = option("All columns but these.")
+    categories: str | None = option(
+        "Text columns whose every value becomes a column: names, patterns, or all."
+    )
+    dates: str | None = option("Dates as a number of days, or as parts of the calendar.")
+    separator: str = option(SEPARATOR, ",")
     solver: str = option(
         "memory: does not forget. damped, exact: Algorithm 1. elastic-net: L1.", "memory"
     )
@@ -82,10 +97,11 @@ def train(options: Train) -> None:
         options.stream,
         options.target,
         options.task_column,
-        _listed(options.features),
-        _listed(options.drop) or [],
+        listed(options.features),
+        listed(options.drop) or [],
         "refuse" if options.missing == "refuse" else "keep",
         weight=options.weight,
+        reading=_reading(options),
     )
     y = stream.task(0).y
     labels = options.classify or y.dtype.kind == "U"
@@ -119,6 +135,13 @@ def train(options: Train) -> None:
     reports.trained(model, options.out)
 
 
+def _reading(options: Train) -> Reading:
+    from ...tasks import Reading
+
+    names = ["*"] if options.categories == "all" else listed(options.categories) or []
+    return Reading(separator(options.separator), tuple(names), options.dates)
+
+
 def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
     """The estimator's parameters beside the solver; None keeps its own default."""
     from ...tasks import read_groups
@@ -128,8 +151,10 @@ def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
     blocks = None
     if options.groups is not None:
         blocks = list(read_groups(options.groups, stream.columns).values())
+    elif options.nodes is not None and stream.has_parts:
+        blocks = stream.blocks(options.nodes)
     return {
-        "n_nodes": options.nodes,
+        "n_nodes": options.nodes if blocks is None else None,
         "partition": blocks,
         "n_rounds": options.rounds,
         "steps": options.steps,
@@ -146,6 +171,7 @@ def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
 
 def _solver_options(options: Train) -> dict[str, Any]:
     """Those of the solver that were given; one that it does not have is refused."""
+    from ...common.checks import one_of
     from ...nodes.solvers import SOLVERS
 
     own = signature(SOLVERS[one_of("solver", options.solver, SOLVERS)]).parameters
@@ -199,13 +225,9 @@ def _network(options: Train) -> Any:
     return RayNetwork(timeout=timeout)
 
 
-def _listed(text: str | None) -> list[str] | None:
-    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
-
-
 def _labels(text: str, y: Any) -> list[Any]:
     """Labels as the target has them: texts or numbers."""
-    parts = _listed(text) or []
+    parts = listed(text) or []
     if y.dtype.kind == "U":
         return parts
     if y.dtype.kind == "b" and set(parts) <= {"True", "False", "true", "false"}:

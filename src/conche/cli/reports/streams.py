@@ -146,6 +146,9 @@ def print_evaluation(found: Evaluation) -> None:
     if found.offline is not None:
         beside = f"; offline, all tasks at once: {number(mean_of(found.offline))}"
     console.print(f"average {number(found.average)}{forgetting}{beside}", soft_wrap=True)
+    if len(values) < 2 < T:
+        said = "the model's file has the last estimate alone: nothing can be said of forgetting"
+        console.print(said, style="dim", soft_wrap=True)
 
 
 def print_evaluation_json(found: Evaluation) -> None:

@@ -91,6 +91,11 @@ class Cholesky:
         limit = precise.eps**0.375 if worst is None else worst
         return cls(L) if rcond >= limit else None
 
+    @property
+    def size(self) -> int:
+        """Of what it solves for."""
+        return len(self.L)
+
     def solve(self, b: Array) -> Array:
         _, _, potrs = _lapack(self.L.dtype.char)
         x, _ = potrs(self.L, b, lower=1)
@@ -101,6 +106,32 @@ class Cholesky:
         return np.asarray(
             linalg.solve_triangular(self.L, b, lower=True, check_finite=False), order="F"
         )
+
+
+class Bordered:
+    """I + G + b b^T, with b so large that G would drown in the sum: solved as one more unknown.
+
+    ``solve`` takes and answers vectors with one entry more than b: for right-hand sides (c, rho) of
+    (I + G) t - b zeta = c and b.t + zeta = rho.
+    """
+
+    def __init__(self, G: Array, b: Array):
+        self.inner, self.b = robust_cholesky(np.eye(len(G)) + G), b
+        self.solved = self.inner.solve(b)
+        self.whole = 1 + float(b @ self.solved)
+        self.size = len(b) + 1
+
+    def solve(self, right: Array) -> Array:
+        t = self.inner.solve(right[:-1])
+        zeta = (right[-1] - self.b @ t) / self.whole
+        return np.concatenate([t + np.outer(self.solved, zeta), zeta[None]])
+
+    def inverse_diagonal(self, some: Array) -> Array:
+        """Some of the diagonal of (I + G + b b^T)^-1."""
+        units = np.zeros((len(self.b), len(some)), order="F")
+        units[some, np.arange(len(some))] = 1.0
+        half = self.inner.half(units)
+        return np.asarray(np.sum(half**2, axis=0) - self.solved[some] ** 2 / self.whole)
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,11 @@ from .strengths import STRENGTHS, Strengths
 LOSSLESS = 2048  # columns up to which nothing is lost by default: a matrix of 32 MB
 BEYOND = 1024  # directions for more columns than that
 MOST_NUMBERS = 1 << 25  # of all directions together: 256 MB
+SPARSE_NUMBERS = 5 << 19  # the same for sparse columns, which take little themselves: 20 MB
 
 SIDE_BY_SIDE = (1.0, 1e-4, 1e-3, 1e-2, 0.1, 3.0, 10.0, 30.0, 100.0)  # strengths of the ridge
+# Where most of the past is lost, a weak ridge forgets more than samples that are left out can tell.
+SPARSE_SIDE_BY_SIDE = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 DISCOUNTS: tuple[float, ...] = (1.0, 0.9, 0.7, 0.4, 0.1, 0.0)  # of the past, a task
 
@@ -38,9 +41,11 @@ class SolverOption(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn sh
     """What a node does with its block, as a user says it."""
 
     @abstractmethod
-    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(
+        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
+    ) -> Solver[Any]:
         """The solver for a stream that begins with so many weights, on nodes with a centre or
-        without; refuses parameters that cannot be."""
+        without, of sparse columns or not; refuses parameters that cannot be."""
 
 
 class Exact(SolverOption):
@@ -61,7 +66,9 @@ class Exact(SolverOption):
     def __init__(self, local_steps: int | None = None):
         self.local_steps = local_steps
 
-    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(
+        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
+    ) -> Solver[Any]:
         """Minimum norm, or steps towards it."""
         return _inexact(ExactSolver(), self.local_steps)
 
@@ -81,7 +88,9 @@ class Damped(SolverOption):
         self.damping = damping
         self.local_steps = local_steps
 
-    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(
+        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
+    ) -> Solver[Any]:
         """The brake as given, or all strengths of it."""
         if _is_auto(self.damping):
             return Strengths(_inexact(DampedSolver(), self.local_steps))
@@ -97,7 +106,8 @@ class Memory(SolverOption):
         and the estimate is the offline ridge solution after every task, for any number of nodes; a
         stream that began so stays so when more columns come.
         None: lossless up to 2048 columns, 1024 beyond, fewer where they would take more than
-        256 MB over all nodes. 0: every block's own curvature alone, as on a `Graph`.
+        256 MB over all nodes (20 MB where columns are sparse). 0: every block's own curvature
+        alone, as on a `Graph`.
     damping : the ridge lambda that the stream starts with. None: every column has its own, which
         depends on neither its unit nor its origin (sparse columns share one). Nine strengths of it
         learn side by side until two samples a column have been seen; then the one that predicts
@@ -118,7 +128,9 @@ class Memory(SolverOption):
         self.damping = damping
         self.discount = discount
 
-    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(
+        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
+    ) -> Solver[Any]:
         """Lossless where all columns fit the rank, principal directions otherwise."""
         rank = None if self.rank is None else whole("rank", self.rank, least=0, most=1e9)
         if not central and rank:
@@ -126,7 +138,7 @@ class Memory(SolverOption):
                 f"rank={rank} needs a centre that merges: on a Graph it is 0, the blocks alone"
             )
         if rank is None:
-            rank = default_rank(n_weights) if central else 0
+            rank = default_rank(n_weights, sparse) if central else 0
         auto = _is_auto(self.damping)
         damping = None if auto else _damping(self.damping)
         discounts = DISCOUNTS
@@ -134,20 +146,25 @@ class Memory(SolverOption):
             discounts = (real("discount", self.discount, most=1.0, beside="'auto'"),)
         each: tuple[float, ...] = (1.0,)
         if auto or damping is None:
-            each = SIDE_BY_SIDE if rank else STRENGTHS if auto else each
+            strengths = SPARSE_SIDE_BY_SIDE if sparse and n_weights > rank else SIDE_BY_SIDE
+            each = strengths if rank else STRENGTHS if auto else each
         if n_weights <= rank:
             return PooledMemory(damping, discounts, seed, each, not auto)
-        return PrincipalMemory(damping, discounts, seed, each, not auto, rank)
+        return PrincipalMemory(damping, discounts, seed, each, not auto, rank, sparse and rank > 0)
 
 
-def default_rank(n_columns: int) -> int:
+def default_rank(n_columns: int, sparse: bool = False) -> int:
     """The rule behind ``rank=None``.
 
     >>> default_rank(500), default_rank(5000), default_rank(100_000)
     (500, 1024, 335)
+    >>> default_rank(5000, sparse=True), default_rank(40_000, sparse=True)
+    (524, 65)
     """
     if n_columns <= LOSSLESS:
         return n_columns
+    if sparse:
+        return min(BEYOND, max(SPARSE_NUMBERS // n_columns, 1))
     return min(BEYOND, MOST_NUMBERS // n_columns)
 
 
@@ -164,7 +181,9 @@ class ElasticNet(SolverOption):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
 
-    def solver(self, n_weights: int, seed: int, central: bool = True) -> Solver[Any]:
+    def solver(
+        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
+    ) -> Solver[Any]:
         """Coordinate descent on every node."""
         alpha = real("alpha", self.alpha, most=1e100)
         if alpha < 1e-100:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from ...common.arrays import (
     Array,
@@ -26,6 +27,7 @@ from ...common.arrays import (
     column_dots,
     column_squares,
     gram,
+    scale_columns,
     scale_rows,
 )
 from ..layout import Layout
@@ -34,17 +36,20 @@ from ..scaling import Kept
 from .base import Context, Meeting, Proposing, Solution
 from .factor import Cholesky, Diagonal, robust_cholesky
 from .pooled import own_generator, rotation
-from .probes import Probes
+from .probes import FEW, PROBES, Probes
 from .ridge import Ridged, Units
 
 WIDEST_BLOCK = 2048  # columns of a block whose curvature is kept as a matrix: 32 MB
+JUDGED = 1024  # samples after which the ridge of sparse columns, of which there are many, is chosen
 
 
 @dataclass(frozen=True)
 class PrincipalMemory(Ridged["PrincipalBlock"]):
-    """``rank`` directions, and what remains; ``rank=0`` keeps the blocks alone."""
+    """``rank`` directions, and what remains; ``rank=0`` keeps the blocks alone. Of ``sparse``
+    columns no block is kept as a matrix, which would be far larger than they are."""
 
     rank: int = 0
+    sparse: bool = False
 
     @property
     def meeting(self) -> Meeting:
@@ -54,7 +59,12 @@ class PrincipalMemory(Ridged["PrincipalBlock"]):
     @property
     def news(self) -> frozenset[str]:
         """All that changes the directions, or what they have cost."""
-        return frozenset({"weigh", "merge", "told", "stack", "witness"})
+        return frozenset({"weigh", "whole", "merge", "told", "stack", "witness"})
+
+    def enough(self, n_columns: int) -> float:
+        """Several strengths of many sparse columns are a burden: not for long."""
+        most = super().enough(n_columns)
+        return min(most, JUDGED) if self.settles and self.sparse else most
 
     def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
         """Also how many directions there are so far."""
@@ -114,7 +124,7 @@ class PrincipalBlock(Proposing):
 
     questions = (
         *("gram", "shown", "sketch", "power", "project", "weigh", "merge", "told", "stack"),
-        *("coarse", "residual", "probe", "witness", "bent", "cut", "leverage"),
+        *("whole", "coarse", "residual", "probe", "witness", "bent", "cut", "leverage"),
     )
 
     def __init__(
@@ -134,8 +144,10 @@ class PrincipalBlock(Proposing):
         change = 1.0 if units.change is None else units.change
         root = context.discount**0.5
         self.V = kept["principal"] * (root * change) if "principal" in kept else np.zeros((0, p))
-        self.probes = Probes.of(kept, p, self.seed).in_units(context.discount, change)
-        self.wide = p > WIDEST_BLOCK
+        probes = Probes.of(kept, p, self.seed, FEW if solver.sparse else PROBES)
+        self.probes = probes.in_units(context.discount, change)
+        self.wide = solver.sparse or p > WIDEST_BLOCK
+        self.is_whole = False  # whether rounds know all rows B, and not only V'
         self.E = self._remaining(kept.get("remainder"), context.discount, change)
         self.factors: list[Cholesky | Diagonal] = []
         self.new_E: Array | None = None
@@ -146,9 +158,7 @@ class PrincipalBlock(Proposing):
 
     def gram(self, d: Array) -> Array:
         """B B^T."""
-        VA = self._rows_times(self.V.T).T
-        AA = gram(scale_rows(self.A, self.weight), wide=True)
-        return np.block([[self.V @ self.V.T, VA], [VA.T, AA]])
+        return _products(self.V, scale_rows(self.A, self.weight))
 
     def shown(self, d: Array) -> Array:
         """B itself, rotated where nodes are apart: what a narrow block sends."""
@@ -194,9 +204,34 @@ class PrincipalBlock(Proposing):
         self.factors = [Diagonal(np.full((self.size, 1), s)) for s in self.each]
         return np.asarray(self.new @ self.new.T)
 
+    def whole(self, d: Array) -> Array:
+        """Rounds with all rows, V' = B and D = P: as good as a factorisation of the problem itself,
+        and for sparse columns no array is as tall as the task and as wide as the block.
+
+        Answers B P^-1 B^T without the intercept, for every strength, and the intercept's own column
+        b in a row below: its ridge is so small that it would drown the others in a sum. In the
+        first task P is the ridge alone, and the answer is that for strength one.
+        """
+        self.is_whole, self.cut_norm = True, 0.0
+        E = np.zeros(self.size) if self.E is None else self.E
+        self.factors = [Diagonal(E[:, None] + s) for s in self.each]
+        rows = scale_rows(self.A, self.weight)
+        if self.E is None and not len(self.V):  # on all nodes: one product serves all strengths
+            return self._with_border(rows, np.ones(self.size))
+        return np.concatenate([self._with_border(rows, (E + s) ** -0.5) for s in self.each])
+
+    def _with_border(self, rows: Block, root: Array) -> Array:
+        """Products of rows whose columns are multiplied with ``root``; the intercept's below."""
+        border = np.zeros((1, len(self.V) + rows.shape[0]))
+        if self.context.holds_intercept:
+            last = as_dense(rows[:, [-1]]).ravel()
+            border[0] = root[-1] * np.concatenate([self.V[:, -1], last])
+            root = np.append(root[:-1], 0.0)
+        return np.concatenate([_products(self.V * root, scale_columns(rows, root)), border])
+
     def ready(self, V: Array) -> None:
         """Factorise D, once for every strength, with the merged directions V'."""
-        self.new = V
+        self.new, self.is_whole = V, False
         self.new_E, cut = self._left_by(V)
         if self.wide:
             self.cut_norm = float(np.max(np.maximum(cut, 0.0), initial=0.0))
@@ -222,17 +257,39 @@ class PrincipalBlock(Proposing):
     def residual(self, d: Array, g: Array) -> Array:
         """V' D^-1 r."""
         self.asked = self._gradient(g, d)
-        return np.asarray(self.new @ self._inverse(self.asked[0]))
+        x = self._inverse(self.asked[0])
+        if not self.is_whole:
+            return np.asarray(self.new @ x)
+        own = np.zeros((1, x.shape[1]))  # the intercept's, which is not among the others
+        if self.context.holds_intercept:
+            own[0], x[-1] = x[-1] * self._border(x), 0.0
+        return np.concatenate([self._times(x), own])
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
         rows = self.A.shape[0] + len(self.V)
         r, Pd = self.asked or self._gradient(g[:rows], d)
         self.asked = None
-        z = self._inverse(r - self.new.T @ g[rows:] if len(g) > rows else r)
+        z = self._proposed(r, g[rows:])
         Pz = self._penalty(z)
         zPz, qPz, dPz = column_dots(z, Pz), column_dots(q, Pz), column_dots(Pd, z)
         slack = column_dots(r, r) / self._strength(r)
         return Solution(z, PenaltyScalars(zPz, qPz, dPz, slack))
+
+    def _proposed(self, r: Array, t: Array) -> Array:
+        """D^-1 (r - V'^T t); of an intercept beside all rows the coordinator has found its own."""
+        if not len(t):
+            return self._inverse(r)
+        if not self.is_whole:
+            return self._inverse(r - self.new.T @ t)
+        z = self._inverse(r - self._back(t[:-1]))
+        if self.context.holds_intercept:
+            z[-1] = t[-1] / self._border(z)
+        return z
+
+    def _border(self, x: Array) -> Array:
+        """The root of the intercept's P, per output."""
+        own = 0.0 if self.E is None else self.E[-1]
+        return np.asarray(np.sqrt(own + self._strength(x)))
 
     def image(self, z: Array) -> Array:
         return np.concatenate([np.asarray(self.A @ z), self.V @ z])
@@ -274,6 +331,10 @@ class PrincipalBlock(Proposing):
 
     def cut(self, d: Array, t: Array) -> Array:
         """|E o|^2 and E o.C^-1 E o, over all probes, for every strength. Without t, V' D^-1 E o."""
+        if self.wide:
+            found = self._wide_leverage(self.lost.T, t)
+            squares = np.full(len(self.each), np.sum(self.lost**2))
+            return np.array([squares, found.sum(axis=1)]) if len(t) else found
         x = np.tile(self.lost, (1, len(self.each)))
         if not len(t):
             return np.asarray(self.new @ self._inverse(x))
@@ -283,10 +344,23 @@ class PrincipalBlock(Proposing):
 
     def leverage(self, d: Array, rows: Array, t: Array) -> Array:
         """a.C^-1 a for some samples a: strengths x rows. Without t, V' D^-1 a."""
-        a = np.tile(as_dense(self.A[rows]).T, (1, len(self.each)))
+        some = self.A[rows]
+        if self.wide:  # D is diagonal, and nothing needs to be as wide as the block and as tall
+            return self._wide_leverage(some, t)
+        a = np.tile(as_dense(some).T, (1, len(self.each)))
         if not len(t):
             return np.asarray(self.new @ self._inverse(a))
         return column_dots(a, self._inverse(a - self.new.T @ t)).reshape(len(self.each), -1)
+
+    def _wide_leverage(self, some: Block, t: Array) -> Array:
+        """a.D^-1 a - (V' D^-1 a).t"""
+        E = np.zeros(self.size) if self.new_E is None else self.new_E
+        each = [scale_columns(some, 1 / (E + s)) for s in self.each]
+        directions = np.hstack([np.asarray(solved @ self.new.T).T for solved in each])
+        if not len(t):
+            return directions
+        own = np.array([_row_dots(some, solved) for solved in each])
+        return np.asarray(own - column_dots(directions, t).reshape(own.shape))
 
     def kept(self, curvature: Array | None) -> dict[str, Array]:
         """After the task."""
@@ -347,3 +421,16 @@ class PrincipalBlock(Proposing):
         """B^T y."""
         m = len(self.V)
         return np.asarray(self.V.T @ y[:m] + self.A.T @ (self.weight[:, None] * y[m:]))
+
+
+def _products(V: Array, A: Block) -> Array:
+    """All inner products of the rows [V; A]."""
+    VA = np.asarray(A @ V.T).T
+    return np.block([[V @ V.T, VA], [VA.T, gram(A, wide=True)]])
+
+
+def _row_dots(a: Block, b: Block) -> Array:
+    """a_i . b_i for every row i."""
+    if sparse.issparse(a):
+        return np.asarray(a.multiply(b).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", a, b))

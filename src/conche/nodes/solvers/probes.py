@@ -11,6 +11,7 @@ from ..layout import Layout
 from ..scaling import Kept
 
 PROBES = 64
+FEW = 16  # where columns are sparse, and memory should not be much larger than they are
 
 
 @dataclass(frozen=True)
@@ -23,11 +24,11 @@ class Probes:
     owed: Array  # p_k x outputs: sum over tasks of E_kk d_k
 
     @classmethod
-    def of(cls, kept: Kept, p: int, seed: list[int]) -> Probes:
+    def of(cls, kept: Kept, p: int, seed: list[int], count: int = PROBES) -> Probes:
         """As they were kept; new ones before the first task."""
         if "probes" in kept:
             return cls(kept["probes"], kept["curved"], kept["owed"])
-        o = np.random.default_rng([*seed, 1]).standard_normal((p, PROBES))
+        o = np.random.default_rng([*seed, 1]).standard_normal((p, count))
         return cls(o, np.zeros_like(o), np.zeros((p, 1)))
 
     @staticmethod
@@ -37,7 +38,7 @@ class Probes:
             return {}
         new = {key: layout.along(kept[key]) for key in ("probes", "curved", "owed")}
         rng = np.random.default_rng([layout.size, *layout.places[:1]])
-        drawn = rng.standard_normal((layout.size, PROBES))
+        drawn = rng.standard_normal((layout.size, kept["probes"].shape[1]))
         new["probes"] = np.where(layout.is_new[:, None], drawn, new["probes"])
         return new
 

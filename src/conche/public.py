@@ -1,0 +1,81 @@
+"""All that is public, and nothing else: what ``conche`` answers with."""
+
+from __future__ import annotations
+
+from . import tasks, theory
+from .errors import (
+    ConcheError,
+    CorrelationWarning,
+    DataError,
+    DivergenceError,
+    MissingExtraError,
+    ModelFileError,
+    NearSquareWarning,
+    NetworkError,
+    NodeError,
+    ParameterError,
+    SpecError,
+    StreamError,
+)
+from .estimators import (
+    CoCoAClassifier,
+    CoCoARegressor,
+    ConcheClassifier,
+    ConcheRegressor,
+    StreamPipeline,
+    to_sklearn,
+)
+from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
+from .model_file import load, save
+from .network import Graph
+from .nodes.solvers import Damped, ElasticNet, Exact, Memory
+from .offline import offline_solution
+from .paper.planner import Plan, plan, plan_from_tasks
+from .paper.simulation import Simulation, simulate
+from .tasks import CosineFeatures, FileStream, ReLUFeatures, Task, gaussian_tasks, odd_even_mnist
+
+__all__ = [
+    "CoCoAClassifier",
+    "CoCoARegressor",
+    "ConcheClassifier",
+    "ConcheError",
+    "ConcheRegressor",
+    "CorrelationWarning",
+    "CosineFeatures",
+    "Damped",
+    "DataError",
+    "DivergenceError",
+    "ElasticNet",
+    "ErrorMatrix",
+    "Exact",
+    "FileStream",
+    "Graph",
+    "Memory",
+    "MissingExtraError",
+    "ModelFileError",
+    "NearSquareWarning",
+    "NetworkError",
+    "NodeError",
+    "ParameterError",
+    "Plan",
+    "ReLUFeatures",
+    "Simulation",
+    "SpecError",
+    "StreamError",
+    "StreamPipeline",
+    "Task",
+    "error_matrix",
+    "gaussian_tasks",
+    "generalization_error",
+    "load",
+    "odd_even_mnist",
+    "offline_solution",
+    "plan",
+    "plan_from_tasks",
+    "save",
+    "simulate",
+    "tasks",
+    "theory",
+    "to_sklearn",
+    "training_error",
+]
