@@ -35,6 +35,11 @@ class Metric(NamedTuple):
     of: Callable[[Guess], float]
     probabilistic: bool = False  # whether it needs probabilities
 
+    @property
+    def rate(self) -> bool:
+        """Whether it is a share of something, and read in percent."""
+        return self.title in ("error rate", "accuracy", "balanced accuracy", "macro F1")
+
 
 def metric_named(name: str | None, of_labels: bool, probabilistic: bool) -> Metric:
     """The metric of that name, for a model of that kind; None: its error."""

@@ -11,7 +11,6 @@ from ..common.version import __version__
 app = typer.Typer(
     help="Distributed continual learning with CoCoA.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )

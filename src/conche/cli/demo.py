@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from rich import box
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -23,6 +22,7 @@ from ..estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, Conc
 from ..metrics import error_matrix, generalization_error
 from ..offline import offline_solution
 from ..tasks import Task, embedded_digits, gaussian_tasks
+from .console import Console
 
 NODES = (1, 4, 16, 64)
 SEEDS = 3

@@ -42,6 +42,7 @@ def argument(help: str, default: Any = MISSING) -> Any:
 TARGET = "The target's column."
 TASK_COLUMN = "STREAM is one table; this column says which task a row is of."
 JSON = "Print one JSON object."
+WIDE = "Tables as wide and long as they are, whole names included."
 SEPARATOR = "Between the values of CSV files; tab or \\t for tabs."
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
 from rich.progress import Progress
+
+from .console import Console
 
 
 def quiet_progress(*columns: Any, console: Console | None = None) -> Progress:

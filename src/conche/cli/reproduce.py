@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
-from rich.console import Console, JustifyMethod
+from rich.console import JustifyMethod
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ..errors import SpecError
 from ..paper.figures import Figure, Finding, Spec, built_in, check, make, passed, read_spec
+from .console import Console
 from .progress import quiet_progress
 
 MARKS = {True: "[green]pass[/green]", False: "[bold red]FAIL[/bold red]", None: "  - "}

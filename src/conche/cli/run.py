@@ -11,6 +11,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -33,7 +34,8 @@ def run(arguments: Sequence[str]) -> NoReturn:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
         wanted = [argument for argument in arguments if argument != "--debug"]
-        work = app(wanted, prog_name="conche", standalone_mode=False)
+        defaults = {"train": configured(wanted)} if "train" in wanted[:1] else None
+        work = app(wanted, prog_name="conche", standalone_mode=False, default_map=defaults)
         status = work() if callable(work) else work  # not callable: --help and --version
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
@@ -41,6 +43,18 @@ def run(arguments: Sequence[str]) -> NoReturn:
             traceback.print_exception(error)
         _fail(error)
     sys.exit(status or 0)
+
+
+def configured(arguments: Sequence[str]) -> dict[str, Any]:
+    """The options of a file that ``--config`` names: defaults for those that are not given."""
+    from .commands.train import Train
+    from .record import read_record
+
+    for i, argument in enumerate(arguments):
+        name, equals, value = argument.partition("=")
+        if name == "--config" and (equals or i + 1 < len(arguments)):
+            return read_record(Path(value if equals else arguments[i + 1]), Train)
+    return {}
 
 
 def _fail(error: BaseException) -> NoReturn:
@@ -66,8 +80,9 @@ def _fail(error: BaseException) -> NoReturn:
 
 def _verdict(error: BaseException) -> tuple[str, int]:
     """What to say, and whose fault it is: the user's, who gets status 2, or ours."""
-    if isinstance(error, BrokenPipeError):  # nobody reads on: no second word of it at the end
+    if isinstance(error, BrokenPipeError):  # nobody reads on, and that is all right
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return "", 0
     if hasattr(error, "format_message"):  # of the option parser, whose classes typer hides
         said = " ".join(str(error.format_message()).split())
         if said.startswith("Got unexpected extra argument"):  # the shell has listed the files

@@ -24,3 +24,15 @@ def counted(count: int, noun: str) -> str:
 def one_line(error: BaseException) -> str:
     """What an exception says, in one line; its name where it says nothing."""
     return " ".join(str(error).split()) or type(error).__name__
+
+
+def shortened(name: str, most: int) -> str:
+    """A name of at most so many letters: its middle is left out, because ends tell names apart.
+
+    >>> shortened("sensors-2013-03-morning", 15)
+    'sensors…morning'
+    """
+    if len(name) <= most:
+        return name
+    end = (most - 1) // 2
+    return f"{name[: most - 1 - end]}…{name[len(name) - end :]}"

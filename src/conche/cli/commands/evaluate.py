@@ -11,6 +11,7 @@ from ..options import (
     SEPARATOR,
     TARGET,
     TASK_COLUMN,
+    WIDE,
     argument,
     command,
     flag,
@@ -35,6 +36,7 @@ class Evaluate:
         "log-loss, auc; mae, r2."
     )
     json: bool = flag("--json", JSON)
+    wide: bool = flag("--wide", WIDE)
     plot: Path | None = option("Draw the error matrix here.")
 
 
@@ -67,7 +69,7 @@ def evaluate(options: Evaluate) -> None:
     if options.json:
         reports.print_evaluation_json(found)
     else:
-        reports.print_evaluation(found)
+        reports.print_evaluation(found, options.wide)
     if options.plot is not None:  # last: a full disk must not cost the table
         reports.draw_evaluation(found, options.plot)
         if not options.json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..options import JSON, argument, command, flag
+from ..options import JSON, WIDE, argument, command, flag
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,6 +14,7 @@ class Info:
 
     model: Path = argument("A model that conche train, or conche.save, wrote.")
     json: bool = flag("--json", JSON)
+    wide: bool = flag("--wide", WIDE)
 
 
 @command(Info)
@@ -30,4 +31,4 @@ def info(options: Info) -> None:
     if options.json:
         reports.print_object(known)
     else:
-        reports.print_known(known)
+        reports.print_known(known, options.wide)

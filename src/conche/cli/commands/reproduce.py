@@ -39,8 +39,8 @@ def reproduce(options: Reproduce) -> int:
     moment, the same command goes on where it stood. Exit status 1: a check failed.
     """
     import joblib
-    from rich.console import Console
 
+    from ..console import Console
     from ..reproduce import listing
     from ..reproduce import reproduce as make
 

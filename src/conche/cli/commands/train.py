@@ -7,11 +7,13 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...common.launch import launched_rank
 from ...errors import ParameterError
 from ..options import (
     SEPARATOR,
     TARGET,
     TASK_COLUMN,
+    WIDE,
     argument,
     command,
     flag,
@@ -76,21 +78,27 @@ class Train:
     seed: int = option("Of all that is random.", 0)
     checkpoint: Path | None = option("Write the model here after every task.")
     resume: bool = flag("--resume", "Go on from the checkpoint, if there is one.")
+    config: Path | None = option("Read options from this TOML file; those given here win.")
+    json: bool = flag("--json", "Print one JSON object, and nothing else.")
+    quiet: bool = flag("--quiet", "Print nothing but warnings and errors.")
+    wide: bool = flag("--wide", WIDE)
 
 
 @command(Train)
 def train(options: Train) -> None:
-    """Learn a stream of task files: Parquet, CSV or npz.
+    """Learn a stream of task files: Parquet, CSV, npz, sparse npz or svmlight.
 
     conche train months/ --target pm25 --nodes 12 --checkpoint state/ --out model.conche
 
     Every node reads its own columns. With --checkpoint, a run that was stopped at any moment goes
-    on with --resume, and ends with the same model to the last bit.
+    on with --resume, and ends with the same model to the last bit. All options of the run are
+    written to model.conche.toml, and conche train --config model.conche.toml runs it again.
     """
     from ... import training
     from ...model_file import save
     from ...tasks import FileStream
     from .. import reports
+    from ..record import write_record
     from ..rescue import Rescue, partial
 
     stream = FileStream(
@@ -104,18 +112,12 @@ def train(options: Train) -> None:
         reading=_reading(options),
     )
     y = stream.task(0).y
-    labels = options.classify or y.dtype.kind == "U"
-    for_labels = {
-        "--loss": options.loss,
-        "--classes": options.classes,
-        "--class-weight": options.class_weight,
-    }
-    for name, given in for_labels.items():
-        if given is not None and not labels:
-            raise ParameterError(f"{name} is for labels: the target has numbers (--classify?)")
+    labels = _are_labels(options, y)
     classes = None if options.classes is None else _labels(options.classes, y)
     stream.check()
-    reports.hints(stream, y, labels)
+    silent = options.json or options.quiet
+    if not silent:
+        reports.hints(stream, y, labels)
     parameters = _parameters(options, stream)
     model = training.make_model(options.solver, labels, _solver_options(options), **parameters)
     place = options.checkpoint
@@ -125,14 +127,34 @@ def train(options: Train) -> None:
         model, run = training.begin(model, stream, place, options.resume, classes)
     reports.check_writable(options.out)
     safe = Rescue(model, options.out, options.checkpoint, run)
-    with safe, reports.learning(stream.names, len(run.tasks), labels) as report:
+    table = reports.Learning(stream.names, len(run.tasks), labels, options.wide, silent)
+    with safe, table.shown() as report:
         for so_far in training.learning(
             model, stream, run=run, classes=classes, checkpoint=options.checkpoint, report=report
         ):
             safe.run = so_far
         save(model, options.out, timings=False, run=safe.run)  # the same stream, the same bytes
     safe.forget()
-    reports.trained(model, options.out)
+    if not launched_rank():
+        write_record(options, [record["seconds"] for record in model.tasks_])
+    if options.json:
+        reports.print_object(reports.known_of(model, safe.run, options.out))
+    elif not options.quiet:
+        reports.trained(model, options.out)
+
+
+def _are_labels(options: Train, y: Any) -> bool:
+    """Whether the target is a label; options that are for labels alone are refused otherwise."""
+    labels = bool(options.classify or y.dtype.kind == "U")
+    for_labels = {
+        "--loss": options.loss,
+        "--classes": options.classes,
+        "--class-weight": options.class_weight,
+    }
+    for name, given in for_labels.items():
+        if given is not None and not labels:
+            raise ParameterError(f"{name} is for labels: the target has numbers (--classify?)")
+    return labels
 
 
 def _reading(options: Train) -> Reading:

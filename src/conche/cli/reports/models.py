@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from ...common.words import counted, number
+from ...common.words import counted, number, shortened
 from ...estimators.base import LinearModel
 from ...model_file import Run
+from ..console import Console
+from ..record import seconds_of
+from .streams import LONGEST_NAME
 
 MANY = 12  # rows of the history that are shown without --json
 
@@ -33,6 +36,8 @@ def known_of(model: LinearModel, run: Run | None, file: Path) -> dict[str, Any]:
     tasks = [dict(record) for record in model.tasks_]
     for record, name in zip(tasks, run.tasks if run is not None else (), strict=False):
         record["name"] = name
+    for record, took in zip(tasks, seconds_of(file), strict=False):
+        record["seconds"] = took
     classes = model.state_.classes
     return {
         "file": str(file),
@@ -50,7 +55,7 @@ def known_of(model: LinearModel, run: Run | None, file: Path) -> dict[str, Any]:
     }
 
 
-def print_known(known: dict[str, Any]) -> None:
+def print_known(known: dict[str, Any], wide: bool = False) -> None:
     """A few lines, the nodes, and the history."""
     console = Console(highlight=False)
 
@@ -73,24 +78,26 @@ def print_known(known: dict[str, Any]) -> None:
         say(f"node {k}: {counted(node['columns'], 'column')}{f' ({some})' if some else ''}")
     if len(known["nodes"]) > MANY:
         say(f"... and {len(known['nodes']) - MANY} more nodes")
-    _print_history(console, known["history"])
+    _print_history(known["history"], wide)
 
 
-def _print_history(console: Console, history: list[dict[str, Any]]) -> None:
+def _print_history(history: list[dict[str, Any]], wide: bool) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("task", no_wrap=True)
-    for name in ("samples", "before", "after", "MB sent"):
+    for name in ("samples", "before", "after", "seconds", "MB sent"):
         table.add_column(name, justify="right")
-    shown = history if len(history) <= MANY else [*history[: MANY // 2], *history[-MANY // 2 :]]
+    few = wide or len(history) <= MANY
+    shown = history if few else [*history[: MANY // 2], *history[-MANY // 2 :]]
     for i, record in enumerate(shown):
-        if len(history) > MANY and i == MANY // 2:
+        if not few and i == MANY // 2:
             table.add_row("...")
         sent = f"{record['bytes'] / 1e6:.2f}"
         errors = number(record["before"]), number(record["after"])
-        table.add_row(
-            record.get("name", str(record["task"])), f"{record['samples']:,}", *errors, sent
-        )
-    console.print(table)
+        name = record.get("name", str(record["task"]))
+        name = escape(name if wide else shortened(name, LONGEST_NAME))
+        took = f"{record['seconds']:.2f}" if record["seconds"] > 0 else "-"
+        table.add_row(name, f"{record['samples']:,}", *errors, took, sent)
+    Console(highlight=False, width=10_000 if wide else None).print(table)
 
 
 def _size(count: int) -> str:

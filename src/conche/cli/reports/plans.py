@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from ...common.atomic import write_atomically
 from ...common.extras import need
 from ...common.words import counted, number
 from ...paper.planner import Plan
+from ..console import Console
 from .objects import print_object
 
 FORMATS = (".png", ".svg", ".pdf")
@@ -29,9 +29,10 @@ def waiting(what: str) -> Any:
 def print_plan(plan: Plan) -> None:
     """A table of the candidates, the remedies if any, the advice, and what it assumes."""
     console = Console()
+    console.print(plan.method, style="bold", highlight=False)
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("nodes", "columns", "error", "radius"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     for row in plan.table:
         sizes = sorted(set(row["partition"]))
@@ -48,7 +49,7 @@ def print_plan(plan: Plan) -> None:
     if plan.remedies:
         remedies = Table(box=box.SIMPLE_HEAD)
         remedies.add_column(f"remedies for {counted(plan.n_nodes, 'node')}")
-        remedies.add_column("predicted error", justify="right")
+        remedies.add_column("predicted error", justify="right", no_wrap=True)
         for remedy in plan.remedies:
             remedies.add_row(remedy["what"], number(remedy["error"]))
         console.print(remedies)
@@ -69,15 +70,16 @@ def draw_plan(plan: Plan, path: Path) -> None:
     plt = need("matplotlib.pyplot", "cli", "drawing")
     rows = [row for row in plan.table if math.isfinite(row["error"])]
     nodes, errors = [r["n_nodes"] for r in rows], [r["error"] for r in rows]
-    fig, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    fig, axis = plt.subplots(figsize=(8, 4.8), layout="constrained")
     axis.plot(nodes, errors, color="#0072B2", marker="o", ms=5, label="predicted error")
     warned = [row for row in rows if row["warning"]]
     if warned:
         at, height = [r["n_nodes"] for r in warned], [r["error"] for r in warned]
         axis.plot(at, height, ls="", marker="X", ms=9, color="#D55E00", label="avoid")
-    for row in plan.table:
-        if not math.isfinite(row["error"]):
-            axis.axvline(row["n_nodes"], color="#D55E00", ls=":", lw=1.5)
+    unbounded = [row["n_nodes"] for row in plan.table if not math.isfinite(row["error"])]
+    for i, K in enumerate(unbounded):
+        label = None if i else "unbounded"
+        axis.axvline(K, color="#D55E00", ls=":", lw=1.5, label=label)
     if math.isfinite(plan.centralised):
         axis.axhline(plan.centralised, color="black", ls="--", lw=1, label="one node")
     if math.isfinite(plan.error):
@@ -85,14 +87,29 @@ def draw_plan(plan: Plan, path: Path) -> None:
         label = f"{what}: {counted(plan.n_nodes, 'node')}, {number(plan.error)}"
         look = dict(ls="", marker="*", ms=18, color="#009E73")
         axis.plot(plan.n_nodes, plan.error, label=label, **look)
-    axis.set(xlabel="number of nodes", ylabel="generalization error over all tasks")
-    axis.set_xscale("log", base=2)
-    axis.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axis.set(
+        xlabel="number of nodes", ylabel="predicted error over all tasks\n(squared, as energy)"
+    )
+    axis.set_title(f"{plan.method}\n{plan.setting}", fontsize=10)
+    _ticks(axis, [row["n_nodes"] for row in plan.table])
     if max(errors) > 20 * min(errors):
         axis.set_yscale("log")
-    axis.grid(alpha=0.25, which="both")
-    axis.legend()
+    axis.grid(alpha=0.25)
+    axis.legend(fontsize=9)
     buffer = io.BytesIO()
     fig.savefig(buffer, format=path.suffix[1:].lower(), dpi=130)
     plt.close(fig)
     write_atomically(path, buffer.getvalue())
+
+
+def _ticks(axis: Any, nodes: list[int]) -> None:
+    """A tick for every candidate; a label wherever there is room for it."""
+    axis.set_xscale("log", base=2)
+    axis.minorticks_off()
+    room = (math.log2(nodes[-1]) or 1.0) / 24  # two dozen labels fit side by side
+    labels, last = [], -math.inf
+    for K in nodes:
+        free = math.log2(K) - last >= room * max(len(str(K)) / 2, 1)
+        labels.append(str(K) if free else "")
+        last = math.log2(K) if free else last
+    axis.set_xticks(nodes, labels)

@@ -13,22 +13,24 @@ from typing import Any
 
 import numpy as np
 from rich import box
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ...common.arrays import Array
 from ...common.atomic import write_atomically
 from ...common.extras import need
-from ...common.words import counted, number
+from ...common.words import counted, number, shortened
 from ...errors import ParameterError
 from ...evaluation import Evaluation, Predictions, mean_of
 from ...tasks import FileStream
 from ...training import Report
+from ..console import Console
 from ..progress import quiet_progress
 from .objects import print_object
 
-MANY = 6  # tasks that fit across a screen
+MANY = 12  # rows of an error matrix
+LONGEST_NAME = 22  # of a task, where a table has to fit 80 columns
 FEW_VALUES = 20  # of a target, which may be labels
 
 
@@ -59,42 +61,63 @@ def hints(stream: FileStream, y: Any, labels: bool) -> None:
         )
 
 
-@contextmanager
-def learning(names: Sequence[str], seen: int, labels: bool) -> Iterator[Report]:
-    """One line a task, and a bar with the time that is left."""
-    console = Console(highlight=False)
-    what = "error rate" if labels else "mean squared error"
-    width = max(len("task"), *(len(name) for name in names))
-    if len(names) > 1:
-        console.print(f"{len(names)} tasks, {names[0]} to {names[-1]}", markup=False)
-    if seen:
-        said = f"going on after {names[seen - 1]}: {seen} of {len(names)} were learnt"
-        console.print(said, markup=False, soft_wrap=True)
-    console.print(
-        f"{'task':<{width}}  {'samples':>8}  {'before':>9}  {'after':>9}  {'seconds':>8}  "
-        f"{'MB sent':>8}  {'above offline':>13}    ({what} before and after it was learnt)",
-        style="dim",
-        soft_wrap=True,
-    )
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with quiet_progress(*columns, TimeRemainingColumn(), console=console) as progress:
-        bar = progress.add_task("learning", total=len(names), completed=seen)
+class Learning:
+    """One line a task, and a bar with the time that is left. Lines fit 80 columns, unless they may
+    be ``wide``; ``silent`` shows the bar alone, on a terminal's standard error."""
 
-        def report(name: str, record: Mapping[str, Any], new: list[str]) -> None:
-            if new:
-                more = f", {new[1]}" + (", ..." if len(new) > 2 else "") if len(new) > 1 else ""
-                said = f"{name}: {counted(len(new), 'new column')}: {new[0]}{more}"
-                console.print(said, markup=False, soft_wrap=True)
-            console.print(
-                f"{name:<{width}}  {record['samples']:>8}  {number(record['before']):>9}  "
-                f"{number(record['after']):>9}  {record['seconds']:>8.2f}  "
-                f"{record['bytes'] / 1e6:>8.2f}  {_above(record['gap']):>13}",
-                markup=False,
-                soft_wrap=True,
-            )
-            progress.advance(bar)
+    def __init__(
+        self,
+        names: Sequence[str],
+        seen: int,
+        labels: bool,
+        wide: bool = False,
+        silent: bool = False,
+    ):
+        self.names, self.seen, self.silent = names, seen, silent
+        self.what = "error rate" if labels else "mean squared error"
+        longest = max(len("task"), *(len(name) for name in names))
+        self.width = longest if wide else min(longest, LONGEST_NAME)
+        self.console = Console(highlight=False, quiet=silent)
 
-        yield report
+    @contextmanager
+    def shown(self) -> Iterator[Report]:
+        """Around the learning, which reports every task."""
+        names, seen = self.names, self.seen
+        if len(names) > 1:
+            self._say(f"{len(names)} tasks, {names[0]} to {names[-1]}")
+        if seen:
+            self._say(f"going on after {names[seen - 1]}: {seen} of {len(names)} were learnt")
+        legend = f"before, after: {self.what}; gap: how far above offline the objective is"
+        self._say(legend, style="dim")
+        self._say(
+            f"{'task':<{self.width}}  {'samples':>8}  {'before':>8}  {'after':>8}  "
+            f"{'seconds':>7}  {'MB sent':>8}  {'gap':>7}",
+            style="dim",
+        )
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        shared = None if self.silent else self.console
+        with quiet_progress(*columns, TimeRemainingColumn(), console=shared) as progress:
+            bar = progress.add_task("learning", total=len(names), completed=seen)
+
+            def report(name: str, record: Mapping[str, Any], new: list[str]) -> None:
+                self._row(name, record, new)
+                progress.advance(bar)
+
+            yield report
+
+    def _row(self, name: str, record: Mapping[str, Any], new: list[str]) -> None:
+        if new:
+            more = f", {new[1]}" + (", ..." if len(new) > 2 else "") if len(new) > 1 else ""
+            self._say(f"{name}: {counted(len(new), 'new column')}: {new[0]}{more}")
+        self._say(
+            f"{shortened(name, self.width):<{self.width}}  {record['samples']:>8}  "
+            f"{number(record['before']):>8}  {number(record['after']):>8}  "
+            f"{record['seconds']:>7.2f}  {record['bytes'] / 1e6:>8.2f}  "
+            f"{_above(record['gap']):>7}"
+        )
+
+    def _say(self, text: str, **style: Any) -> None:
+        self.console.print(text, markup=False, soft_wrap=True, **style)
 
 
 def _above(gap: float) -> str:
@@ -117,30 +140,32 @@ def trained(model: Any, out: Path) -> None:
     )
 
 
-def print_evaluation(found: Evaluation) -> None:
+def print_evaluation(found: Evaluation, wide: bool = False) -> None:
     """The error matrix, or as much of it as fits across a screen, and what it comes to."""
     console = Console(highlight=False)
     values, T = found.values, len(found.tasks)
-    shown = range(T) if T <= MANY else np.unique(np.linspace(0, T - 1, MANY).astype(int))
-    rows = range(len(values)) if len(values) <= MANY else shown
+    most = max(T, 2) if wide else _room(found, console.width)
+    shown = range(T) if most >= T else _some(T, most)
+    rows = range(len(values)) if wide or len(values) <= MANY else _some(len(values), MANY)
     title = f"{found.metric.title} on each test task, after each task that was learnt"
-    if T > MANY:
-        title += f" ({MANY} of {T} are shown; --json has all)"
+    if len(shown) < T or len(rows) < len(values):
+        title += f"\n({len(shown)} of {T} are shown; --wide and --json have all)"
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     table.add_column("after", no_wrap=True)
     for j in shown:
-        table.add_column(escape(found.tasks[j]), justify="right")
-    table.add_column("average", justify="right", style="bold")
+        name = found.tasks[j] if wide else shortened(found.tasks[j], LONGEST_NAME)
+        table.add_column(escape(name), justify="right", no_wrap=True)
+    table.add_column("average", justify="right", style="bold", no_wrap=True)
     for i in rows:
-        if i >= len(values):
-            continue
-        name = escape(found.learnt[i]) or f"{i + 1}"
+        name = found.learnt[i] or f"{i + 1}"
+        name = name if wide else shortened(name, LONGEST_NAME)
         cells = [number(values[i, j]) for j in shown]
-        table.add_row(name if len(values) > 1 else "all", *cells, number(mean_of(values[i])))
+        own = escape(name) if len(values) > 1 else "all"
+        table.add_row(own, *cells, number(mean_of(values[i])))
     if found.offline is not None:
         cells = [number(found.offline[j]) for j in shown]
         table.add_row("offline", *cells, number(mean_of(found.offline)), style="dim")
-    console.print(table)
+    Console(highlight=False, width=10_000 if wide else None).print(table)
     forgetting = "" if found.forgetting is None else f", forgetting {found.forgetting:+.3f}"
     beside = ""
     if found.offline is not None:
@@ -149,6 +174,18 @@ def print_evaluation(found: Evaluation) -> None:
     if len(values) < 2 < T:
         said = "the model's file has the last estimate alone: nothing can be said of forgetting"
         console.print(said, style="dim", soft_wrap=True)
+
+
+def _room(found: Evaluation, width: int) -> int:
+    """How many test tasks fit beside the names and the average: at least two."""
+    names = [shortened(name, LONGEST_NAME) for name in (*found.tasks, *found.learnt)]
+    key = max(len("offline"), *(len(name) for name in names[len(found.tasks) :]))
+    each = max(8, *(len(name) for name in names[: len(found.tasks)])) + 3
+    return max((width - key - 4 - 11) // each, 2)
+
+
+def _some(count: int, most: int) -> Array:
+    return np.unique(np.linspace(0, count - 1, most).astype(int))
 
 
 def print_evaluation_json(found: Evaluation) -> None:
@@ -167,39 +204,6 @@ def print_evaluation_json(found: Evaluation) -> None:
         fields["offline"] = mean_of(found.offline)
         fields[f"offline_{row}"] = found.offline
     print_object(fields)
-
-
-def draw_evaluation(found: Evaluation, path: Path) -> None:
-    """The error matrix, and beside it the mean error over tasks; as a PNG, SVG or PDF."""
-    plt = need("matplotlib.pyplot", "cli", "drawing")
-    errors = found.values
-    fig, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
-    wide = np.nanmax(errors) > 20 * max(np.nanmin(errors), 1e-300) and np.nanmin(errors) > 0
-    image = left.imshow(
-        errors,
-        aspect="auto",
-        cmap="cividis",
-        interpolation="nearest",
-        norm="log" if wide else None,
-        extent=(0.5, errors.shape[1] + 0.5, len(errors) + 0.5, 0.5),
-    )
-    fig.colorbar(image, ax=left, label=found.metric.title)
-    left.set(xlabel="test task", ylabel="tasks learnt", title=f"{found.metric.title} of each task")
-    steps = np.arange(1, len(errors) + 1)
-    means = [mean_of(row) for row in errors]
-    right.plot(steps, means, color="#0072B2", marker="o", ms=3, label="this model")
-    if found.offline is not None:
-        level = mean_of(found.offline)
-        right.axhline(level, color="black", ls="--", lw=1.2, label=f"offline: {number(level)}")
-    right.set(xlabel="tasks learnt", ylabel=f"{found.metric.title}, mean over all test tasks")
-    if wide:
-        right.set_yscale("log")
-    right.grid(alpha=0.25)
-    right.legend()
-    buffer = io.BytesIO()
-    fig.savefig(buffer, format=path.suffix[1:].lower(), dpi=130)
-    plt.close(fig)
-    write_atomically(path, buffer.getvalue())
 
 
 def write_predictions(found: Sequence[Predictions], model: Any, out: Path | None) -> None:

@@ -14,6 +14,7 @@ from .spec import Spec
 from .work import Row, Settings, Unit, Work
 
 N_TASKS = 5
+NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}  # by their folders
 EMBEDDED_SCALE = 0.7  # of the cosine features: 64 pixels, not 784
 
 
@@ -32,7 +33,9 @@ def digits(spec: Spec, seed: int, folder: Path | None) -> Work:
         for trial in range(spec.trials):
             run = partial(digit_values, panel, folder, seed, trial)
             units.append(Unit(f"{number}-{trial}", index, range(trial, trial + 1), cost, run))
-    note = "" if folder else "no MNIST files given: scikit-learn's embedded 8 x 8 digits"
+    note = "no MNIST files given: scikit-learn's embedded 8 x 8 digits (UCI optdigits)"
+    if folder:
+        note = f"data: {NAMES.get(Path(folder).name.lower(), Path(folder).name)}"
     return Work(rows, units, note)
 
 

@@ -90,12 +90,18 @@ def _panel(axis: Any, figure: Figure, panel: dict[str, Any]) -> None:
         which = [i for i in index if figure.rows[i].curve == name]
         x = [figure.rows[i].x for i in which]
         colour, marker, dashes = _style(name, figure.curves(letter))
-        axis.plot(x, figure.simulated[which], color=colour, ls=dashes, lw=1.4, label=pretty(name))
+        y, error = figure.simulated[which], 2 * figure.stderr[which]
+        axis.plot(x, y, color=colour, ls=dashes, lw=1.4)
+        axis.fill_between(x, y - error, y + error, color=colour, alpha=0.18, lw=0)
         known = [i for i in which if figure.rows[i].theory is not None]
-        x, y = ([getattr(figure.rows[i], of) for i in known] for of in ("x", "theory"))
-        axis.plot(x, y, ls="", marker=marker, ms=5, mfc="none", mew=1.3, color=colour)
+        theory = [[getattr(figure.rows[i], of) for i in known] for of in ("x", "theory")]
+        mark: dict[str, Any] = dict(marker=marker, ms=5, mfc="none", mew=1.3, color=colour)
+        axis.plot(*theory, ls="", **mark)
+        shown = mark if known else dict(color=colour)  # in the legend: line and marker together
+        axis.plot([], [], ls=dashes, lw=1.4, label=pretty(name), **shown)
     if any(figure.rows[i].theory is not None for i in index):
         axis.plot([], [], ls="", marker="o", mfc="none", color="0.3", label="theory (markers)")
+    axis.fill_between([], [], [], color="0.3", alpha=0.25, lw=0, label="two standard errors")
     axis.set_xlabel(_x_label(spec.x))
     axis.set_ylabel("test error rate" if spec.kind == "digits" else Y_LABELS[panel["error"]])
     for scale, setter in (("x_scale", axis.set_xscale), ("y_scale", axis.set_yscale)):
@@ -105,6 +111,7 @@ def _panel(axis: Any, figure: Figure, panel: dict[str, Any]) -> None:
     if spec.plot.get("x_scale") == "log2":
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     _limit(axis, figure, index)
+    _beyond(axis, figure, index)
     own = {k: v for k, v in panel.items() if any(p[k] != v for p in spec.panels)}
     words = ", ".join(part for part in (_settings(own), _plain(panel["title"])) if part)
     if len(spec.panels) > 1:
@@ -122,6 +129,19 @@ def _limit(axis: Any, figure: Figure, index: list[int]) -> None:
         axis.set_ylim(low, values.max() * (3 if log else 1.3))
     chosen = {k: figure.spec.plot[k] for k in ("y_min", "y_max") if k in figure.spec.plot}
     axis.set_ylim(bottom=chosen.get("y_min"), top=chosen.get("y_max"))
+
+
+def _beyond(axis: Any, figure: Figure, index: list[int]) -> None:
+    """An arrow at the frame for every point that is above it, in the colour of its curve."""
+    top = axis.get_ylim()[1]
+    panel = figure.rows[index[0]].panel if index else ""
+    for i in index:
+        row = figure.rows[i]
+        values = [figure.simulated[i], *([] if row.theory is None else [row.theory])]
+        if max(values) > top:
+            colour, _, _ = _style(row.curve, figure.curves(panel))
+            look = dict(marker=6, ms=7, color=colour, ls="", clip_on=False, zorder=5)
+            axis.plot([row.x], [top], **look)
 
 
 def _style(name: str, names: list[str]) -> tuple[str, str, Any]:

@@ -21,6 +21,7 @@ LARGEST_NETWORK = 1 << 16
 LARGEST_NUMBER = 1e100
 DRIFTING = 6.0  # standard errors by which neighbours must be more alike than distant tasks
 NEAR_SQUARE = 0.15  # |n - p_k| below this share of n is worth a warning
+TOO_CORRELATED = 8.0  # tr(Sigma^2)/p from which real streams do what theory does not foresee
 ALGORITHM = "Algorithm 1, one exact round a task, blocks of equal size"
 
 
@@ -41,6 +42,8 @@ class Plan:
     assumptions: list[str]
     text: str
     given: bool = False  # the number of nodes was given, not chosen
+    method: str = ALGORITHM  # what all these errors are of
+    setting: str = ""  # the question, in a line
 
     @property
     def partition(self) -> list[int]:
@@ -91,6 +94,8 @@ def plan(
         noise_var=noise_var,
         similarity=lambda T, sizes: Similarity.shared(T, sizes, n_shared, energy),
         limit=_limit(n_features, samples, n_shared, noise_var, energy),
+        setting=f"p = {n_features:,}, n = {_several(samples)}, T = {len(samples)}, "
+        f"$p_S$ = {n_shared:,g}, noise {noise_var:g}, energy {energy:g}",
         assumptions=[
             "features are independent Gaussian with variance 1 (standardise yours)",
             f"tasks share {n_shared:g} of {n_features:g} unknowns (Task Model 1), signal energy "
@@ -115,6 +120,14 @@ def plan_from_tasks(
     8
     """
     found = estimate(tasks)
+    if found.correlation > TOO_CORRELATED:
+        raise DataError(
+            f"the columns are so correlated (tr(Sigma^2)/p = {found.correlation:.3g}, 1 for "
+            f"independent ones: about {found.n_features / found.correlation:.0f} of "
+            f"{found.n_features} directions count) that no theory covers Algorithm 1 here, and it "
+            f"may diverge: use the Conche method (ConcheRegressor; conche train as it is), which "
+            f"equals the offline ridge solution on any number of nodes"
+        )
     p, T = found.n_features, found.n_tasks
     noise_var, energy, common = found.summary()
     drifting = found.drift() > DRIFTING
@@ -142,6 +155,8 @@ def plan_from_tasks(
         noise_var=noise_var,
         similarity=similarity,
         limit=_limit(p, found.n_samples, n_shared, noise_var, energy),
+        setting=f"p = {p:,}, n = {_several(found.n_samples)}, T = {T}; estimated: noise "
+        f"{noise_var:.3g}, energy {energy:.3g}, {common:.3g} of it common",
         assumptions=[
             f"features standardised; independent of each other ({measured})",
             f"estimated from {T} tasks: noise variance {noise_var:.3g}, signal energy "
@@ -151,6 +166,11 @@ def plan_from_tasks(
         ],
     )
     return _advise(question, n_nodes, n_nodes_max)
+
+
+def _several(numbers: Array) -> str:
+    low, high = int(np.min(numbers)), int(np.max(numbers))
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def candidate_nodes(n_features: int, most: int | None = None) -> list[int]:
@@ -201,6 +221,7 @@ def _advise(question: Question, n_nodes: int | None, n_nodes_max: int | None) ->
         assumptions=question.assumptions,
         text=paragraph(chosen, best, table, horizon, remedies, fixed=n_nodes is not None),
         given=n_nodes is not None,
+        setting=question.setting,
     )
 
 
@@ -217,7 +238,7 @@ def _candidate(question: Question, K: int) -> Candidate:
     if gap <= 1:
         warning = f"blocks of {size} columns for {m} samples: the error is unbounded"
     elif radius >= 1:
-        warning = f"grows with every task (spectral radius {radius:.3g})"
+        warning = "grows with every task (radius above 1)"
     elif gap < NEAR_SQUARE * m:
         warning = f"blocks of {size} columns are close to {m} samples"
     return Candidate(

@@ -54,6 +54,7 @@ class Question:
     similarity: Callable[[int, Sequence[int]], Similarity]
     limit: Callable[[int], float]
     assumptions: list[str]
+    setting: str
 
     @property
     def n_tasks(self) -> int:

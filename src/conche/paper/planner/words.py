@@ -19,7 +19,9 @@ def paragraph(
     """The advice in words; ``fixed`` where the number of nodes was given and not chosen."""
     K = chosen["n_nodes"]
     if fixed:
-        text = f"With {counted(K, 'node')} the predicted error is {number(chosen['error'])}"
+        text = (
+            f"With {counted(K, 'node')} Algorithm 1's predicted error is {number(chosen['error'])}"
+        )
         other = f"; {counted(best['n_nodes'], 'node')} would give {number(best['error'])}. "
         text += other if best is not chosen else ", the least of all. "
         if chosen["warning"]:
@@ -27,7 +29,9 @@ def paragraph(
         if remedies:
             text += f"Best remedy: {remedies[0]['what']}, error {number(remedies[0]['error'])}. "
     else:
-        text = f"Use {counted(K, 'node')}: predicted error {number(chosen['error'])}"
+        text = (
+            f"Use {counted(K, 'node')}: Algorithm 1's predicted error is {number(chosen['error'])}"
+        )
         text += f", against {number(table[0]['error'])} for one node. " if K > 1 else ". "
     avoid = [str(row["n_nodes"]) for row in table if row["warning"] and row["n_nodes"] != K]
     if avoid:

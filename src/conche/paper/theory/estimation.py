@@ -151,7 +151,7 @@ def estimate(tasks: Sequence[Task]) -> TaskStatistics:
     if correlation > ROUGH:
         warnings.warn(
             f"the features are correlated (tr(Sigma^2)/p = {correlation:.2f}, 1 for independent "
-            f"ones): the isotropic theory is a rough guide here",
+            f"ones): the isotropic theory of Algorithm 1 is a rough guide here",
             CorrelationWarning,
             stacklevel=3,
         )
