@@ -106,7 +106,7 @@ def test_a_full_disk_loses_neither_model_nor_table(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("conche.cli.reports.streams.write_atomically", full)
+    monkeypatch.setattr("conche.cli.reports.matrix.write_atomically", full)
     monkeypatch.setattr("conche.cli.reports.plans.write_atomically", full)
     done = run("evaluate", "m", "s", "--target", "y", "--plot", "p.png", cwd=tmp_path)
     assert done.returncode == 2 and "average" in done.stdout and "No space left" in done.stderr

@@ -37,8 +37,9 @@ def test_files_in_a_model_out(streams: Path) -> None:
     done = run("train", streams / "train", "--target", "y", "--nodes", 3, "--out", streams / "m")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert "8 tasks, 000 to 007" in lines[0] and len(lines) == 11
-    assert "before" in lines[1] and "after" in lines[1]
+    assert "8 tasks, 000 to 007" in lines[0] and len(lines) == 12
+    assert "before" in lines[2] and "after" in lines[2]
+    assert max(map(len, lines[:-1])) <= 80
     assert "8 tasks, 3 nodes of" in lines[-1]
     same = conche.ConcheRegressor(n_nodes=3, fit_intercept=True, scaling="first")
     rows = []
@@ -214,9 +215,9 @@ def test_every_file_is_opened_once(streams: Path, monkeypatch: pytest.MonkeyPatc
     opened: list[str] = []
     real = Parquet.__init__
 
-    def init(self: Parquet, path: Path) -> None:
+    def init(self: Parquet, path: Path, *reading: Any) -> None:
         opened.append(path.stem)
-        real(self, path)
+        real(self, path, *reading)
 
     monkeypatch.setattr(Parquet, "__init__", init)
     assert run("train", "train", "--target", "y", "--out", "m", cwd=streams).returncode == 0

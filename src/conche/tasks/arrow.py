@@ -144,14 +144,14 @@ class ArrowTable(Table):
                 also = ", dates='number' or dates='calendar' reads it"
             raise StreamError(
                 f"{self.path}: column {name!r} is not numeric ({kind}); drop='{name}' leaves it "
-                f"out{also}{self._if_split()}"
+                f"out{also}{self.hint()}"
             )
 
-    def _if_split(self) -> str:
-        """A hint where a file seems to have another separator."""
+    def hint(self) -> str:
+        """Where a file seems to have another separator."""
         for sign in ";\t|":
             if len(self.names) == 1 and sign in self.names[0]:
-                return f"; it looks as if separator='{sign}' were meant"
+                return f"; it looks as if separator={sign!r} were meant"
         return ""
 
 

@@ -86,8 +86,6 @@ class FileStream:
     task_column : the column that says which task a row belongs to.
     features, drop : take only these columns; take all but these. Names or patterns (``*``, ``?``).
     missing : "keep" lets NaN through to a model that fills it; "refuse" names file and column.
-    columns : where given, those of a model: every task has these and no others. What a file does
-        not have of them is missing (NaN), where missing values are kept.
     weight : the column (of an npz file: the array) that says what each sample counts for.
     reading : how texts and dates become numbers, and what separates the values of a CSV file.
 
@@ -107,15 +105,14 @@ class FileStream:
         features: Sequence[str] | None = None,
         drop: Sequence[str] = (),
         missing: str = "refuse",
-        columns: Sequence[str] | None = None,
         weight: str | None = None,
         reading: Reading = PLAIN,
     ):
         self.reading = reading
         self.stream, self.target, self.task_column = stream, target, task_column
         self.missing, self.weight = missing, weight
-        self._features, self._drop, self._given = features, drop, columns is not None
-        self.growing = not self._given  # whether tasks may have columns that the first has not
+        self._features, self._drop, self._given = features, drop, False
+        self.growing = True  # whether tasks may have columns that the first has not
         self.files = stream_files(stream)
         self._latest: tuple[Path, Table] | None = None
         first = self._open(self.files[0])
@@ -124,11 +121,17 @@ class FileStream:
         if task_column is not None:
             self.names, self._rows = self._find_tasks(first, task_column)
         self.notes: list[str] = []  # what users should hear of
-        if columns is None:
-            columns = self._choose(self._widest(first))
-            self._note_index(first)
-        self.columns = list(columns)
+        self.columns = self._choose(self._widest(first))
+        self._note_index(first)
         self._known = {*first.features, *self.columns, target, *([weight] if weight else [])}
+
+    def of_model(self, columns: Sequence[str] | None) -> FileStream:
+        """The same for a model that is trained: every task has its columns and no others. What a
+        file does not have of them is missing (NaN), where missing values are kept. None: as it is,
+        for a model that has no names for its columns."""
+        if columns is not None:
+            self.columns, self._given, self.growing = list(columns), True, False
+        return self
 
     def __len__(self) -> int:
         return len(self.names)
@@ -171,7 +174,8 @@ class FileStream:
     def _check_names(self, table: Table) -> None:
         for name, what in ((self.target, "target"), (self.weight, "weight")):
             if name is not None and not table.has(name):
-                raise StreamError(f"{table.path}: no {table.noun} {name!r} for the {what}")
+                said = f"{table.path}: no {table.noun} {name!r} for the {what}{table.hint()}"
+                raise StreamError(said)
 
     def _find_tasks(self, table: Table, task_column: str) -> tuple[list[str], list[Array]]:
         """The tasks' names, in the order of their first rows, and which rows are theirs."""

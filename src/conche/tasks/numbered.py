@@ -85,8 +85,10 @@ class SparseNpz(NumberedTable):
     def matrix(self) -> Any:
         if self._matrix is None:
             try:
-                found = sparse.csc_array(sparse.load_npz(self.path))
-                found.check_format(full_check=True)  # indices that point elsewhere would crash
+                found = sparse.load_npz(self.path)
+                if hasattr(found, "check_format"):  # indices that point elsewhere would crash
+                    found.check_format(full_check=True)
+                found = sparse.csc_array(found)
                 found.sum_duplicates()
             except DAMAGED as error:
                 raise unreadable(self.path, error) from None

@@ -75,6 +75,10 @@ class Table(ABC):
     def _names_set(self) -> frozenset[str]:
         return frozenset(self.names)
 
+    def hint(self) -> str:
+        """What may be wrong with the whole file, for a message about one of its columns."""
+        return ""
+
     def source(self, name: str) -> str:
         """The column of the file that a column is read from."""
         return name

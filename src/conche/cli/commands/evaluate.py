@@ -58,12 +58,13 @@ def evaluate(options: Evaluate) -> None:
     same: dict[str, Any] = {
         "target": options.target,
         "task_column": options.task_column,
-        "columns": None if names is None else list(names),
         "missing": "keep" if model.missing == "mean" else "refuse",
         "reading": Reading(separator(options.separator)),
     }
-    test = FileStream(options.stream, **same)
-    training = None if options.offline is None else FileStream(options.offline, **same)
+    test = FileStream(options.stream, **same).of_model(names)
+    training = None
+    if options.offline is not None:
+        training = FileStream(options.offline, **same).of_model(names)
     with reports.waiting("evaluating"):
         found = evaluation.evaluate(model, run, test, training, options.metric)
     if options.json:
