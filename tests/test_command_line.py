@@ -148,6 +148,18 @@ def test_correlated_columns_are_not_planned_for(tmp_path: Path) -> None:
     assert told["method"].startswith("Algorithm 1")
 
 
+def test_the_demo_shows_what_it_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conche reaches the line of offline least squares; Algorithm 1 does not."""
+    from conche.cli import demo
+
+    monkeypatch.setattr(demo, "SEEDS", 1)
+    monkeypatch.setattr(demo, "NODES", (1, 16))
+    for experiment, slack in zip(demo.EXPERIMENTS, (1.02, 1.0), strict=True):
+        result = demo.run(experiment, lambda: None)
+        reached, line = result.R["Conche", 16][-1].mean(), result.offline.mean()
+        assert reached <= slack * line < result.R["Algorithm 1", 16][-1].mean()
+
+
 @pytest.mark.parametrize("metric", ["error", "mse", "accuracy", "r2"])
 @pytest.mark.parametrize("rows", [1, 5])
 def test_pictures_of_error_matrices(metric: str, rows: int, tmp_path: Path) -> None:

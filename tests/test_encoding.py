@@ -85,15 +85,19 @@ def test_dates_as_a_number(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.diff(days), 1 / 24)
 
 
-def test_missing_texts_are_filled_like_numbers(tmp_path: Path) -> None:
-    table = frame(0)
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_missing_texts_are_filled_like_numbers(suffix: str, tmp_path: Path) -> None:
+    table = frame(0).drop(columns="time")
     table.loc[3, "wind"] = None
     (tmp_path / "s").mkdir()
-    table.drop(columns="time").to_parquet(tmp_path / "s" / "0.parquet")
+    path = tmp_path / "s" / f"0.{suffix}"
+    table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
     options = ["--target", "y", "--nodes", "1", "--categories", "wind", "--out", "m"]
     done = run("train", "s", *options, cwd=tmp_path)
     assert done.returncode == 2 and "has 1 missing values; --missing mean" in done.stderr
     assert run("train", "s", *options, "--missing", "mean", cwd=tmp_path).returncode == 0
+    names = conche.load(tmp_path / "m").feature_names_in_
+    assert list(names) == ["a", "wind=north", "wind=south", "wind=west"]
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ class ArrowTable(Table):
 
     def encoded(self, names: Sequence[str]) -> list[str]:
         """With the values of categories, and the parts of dates, that are asked for."""
+        if not self.reading.categories and self.reading.dates is None:
+            return list(names)
         meant = [p for p in self.reading.categories if any(sign in p for sign in "*?[")]
         out: list[str] = []
         for name in names:
@@ -77,7 +79,7 @@ class ArrowTable(Table):
         return out
 
     def _categories(self, name: str, by_name: bool) -> list[str]:
-        found = pyarrow(".compute").unique(_plain(self.columns([name], None)[name]))
+        found = pyarrow(".compute").unique(_texts(self.columns([name], None)[name]))
         values = sorted(value for value in found.to_pylist() if value is not None)
         if len(values) > MOST_VALUES and not by_name:
             raise StreamError(
@@ -96,13 +98,15 @@ class ArrowTable(Table):
             column = table[part.column if part else name]
             if part is None:
                 self._check_numeric(name, column)
+            elif not part.is_date:
+                column = _texts(column)
             if missing == "refuse" and column.null_count:
                 raise StreamError(
                     f"{self.path}: column {name!r} has {column.null_count} missing values; "
                     f"missing='mean' fills them"
                 )
             if part is not None:
-                out[:, j] = as_numbers(_plain(column), part, pyarrow(".compute"))
+                out[:, j] = as_numbers(column, part, pyarrow(".compute"))
             else:
                 values = column.to_numpy()  # nulls become NaN
                 out[:, j] = values if values.dtype.kind != "O" else values.astype(float)
@@ -159,6 +163,12 @@ def _plain(column: Any) -> Any:
     """Texts that are kept as numbers of a list, as texts."""
     is_listed = pyarrow().types.is_dictionary(column.type)
     return column.cast(column.type.value_type) if is_listed else column
+
+
+def _texts(column: Any) -> Any:
+    """Texts, of which an empty one is missing."""
+    column, compute = _plain(column), pyarrow(".compute")
+    return compute.if_else(compute.equal(column, ""), pyarrow().scalar(None, column.type), column)
 
 
 def _is_text(kind: Any) -> bool:

@@ -8,6 +8,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...common.atomic import write_atomically
 from ...common.extras import need
 from .entries import SETTINGS
@@ -90,7 +92,8 @@ def _panel(axis: Any, figure: Figure, panel: dict[str, Any]) -> None:
         which = [i for i in index if figure.rows[i].curve == name]
         x = [figure.rows[i].x for i in which]
         colour, marker, dashes = _style(name, figure.curves(letter))
-        y, error = figure.simulated[which], 2 * figure.stderr[which]
+        heavy = np.array([figure.rows[i].heavy for i in which])  # whose spread says nothing
+        y, error = figure.simulated[which], np.where(heavy, np.nan, 2 * figure.stderr[which])
         axis.plot(x, y, color=colour, ls=dashes, lw=1.4)
         axis.fill_between(x, y - error, y + error, color=colour, alpha=0.18, lw=0)
         known = [i for i in which if figure.rows[i].theory is not None]
