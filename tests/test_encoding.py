@@ -11,6 +11,7 @@ import pytest
 import conche
 from conche.tasks import Reading
 
+from .helpers.commands import run as run_apart
 from .helpers.commands import run_here as run
 
 pd = pytest.importorskip("pandas")
@@ -151,3 +152,36 @@ def test_a_damaged_archive_is_named(tmp_path: Path) -> None:
     assert gzip.decompress((tmp_path / "s" / "0.csv.gz").read_bytes())
     done = run("train", "s", "--target", "y", "--nodes", "1", "--out", "m", cwd=tmp_path)
     assert done.returncode == 2 and "1.csv.gz" in done.stderr
+
+
+def test_a_text_that_was_never_learnt_is_told(tmp_path: Path) -> None:
+    written(tmp_path / "s", count=2)
+    options = ["--target", "y", "--nodes", "1", "--categories", "wind", "--drop", "time"]
+    assert run("train", "s", *options, "--out", "m", cwd=tmp_path).returncode == 0
+    other = frame(0).replace({"wind": {"west": "southwest"}})
+    other.to_csv(tmp_path / "new.csv", index=False)
+    done = run_apart("predict", "m", "new.csv", cwd=tmp_path)  # where a warning is a line
+    assert done.returncode == 0 and "'wind=southwest' was never learnt" in done.stderr
+    plain = run("predict", "m", "s/0.csv", cwd=tmp_path)
+    assert plain.stderr == "" and len(done.stdout) > 100
+
+
+def test_groups_name_the_column_of_the_file(tmp_path: Path) -> None:
+    written(tmp_path / "s", count=2)
+    (tmp_path / "g.json").write_text('{"air": ["wind"], "rest": ["a", "time"]}')
+    options = ["--target", "y", "--categories", "all", "--dates", "number", "--groups", "g.json"]
+    done = run("train", "s", *options, "--out", "m", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    model = conche.load(tmp_path / "m")
+    names = [{str(model.feature_names_in_[j]) for j in own} for own in model.partition_]
+    assert names == [{f"wind={wind}" for wind in WINDS}, {"a", "time.days"}]
+
+
+def test_times_with_a_zone_have_its_hours(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    time = pd.date_range("2024-01-01 23:00", periods=5, freq="h", tz="Asia/Shanghai")
+    table = pd.DataFrame({"time": time + pd.Timedelta(nanoseconds=7), "y": np.arange(5.0)})
+    table.to_parquet(tmp_path / "s" / "0.parquet")
+    for dates, expected in (("calendar", 23.0), ("number", time[0].timestamp() / 86400)):
+        stream = conche.FileStream(tmp_path / "s", reading=Reading(dates=dates))
+        assert np.asarray(stream.task(0).X)[0, -1] == pytest.approx(expected)

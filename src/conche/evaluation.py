@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from .offline import offline_solution
 from .tasks import FileStream, Task
 from .tasks.columns import Aligned
 from .tasks.files import FileColumns
-from .tasks.tables import PLAIN, Reading, open_table, read_stdin, task_name
+from .tasks.tables import PLAIN, Reading, Table, open_table, read_stdin, task_name
 from .training import target_of, with_outputs
 
 
@@ -173,9 +174,20 @@ def predict(
     absent = table.lacks(columns)
     if absent and not (gaps and len(absent) < len(columns)):
         raise StreamError(f"{table.path}: column {absent[0]!r} of the model is missing")
+    _tell_unseen(table, columns)
     lacking = set(absent)
     there = [name for name in columns if name not in lacking]
     X = Aligned.to(FileColumns(table, there, missing="keep" if gaps else "refuse"), columns)
     probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
     kept = {name: table.values(name) for name in keep}
     return Predictions(task_name(table.path), kept, model.predict(X), probabilities)
+
+
+def _tell_unseen(table: Table, columns: Sequence[str]) -> None:
+    """Warn of texts that are not among the model's: they are zero in all of its columns."""
+    known = set(columns)
+    for source in dict.fromkeys(table.source(name) for name in columns):
+        if source not in known:
+            for name in [name for name in table.parts(source) if name not in known][:1]:
+                said = f"{name!r} was never learnt, and counts as none of those that were"
+                warnings.warn(f"{table.path}: {said}", stacklevel=2)

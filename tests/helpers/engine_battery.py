@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import conche
 from conche.common.arrays import Array
@@ -50,6 +51,7 @@ def cases() -> Iterator[Case]:
             for loss in ("squared", "logistic"):
                 yield conche.CoCoAClassifier, both | {"loss": loss}, labels
     yield from mixed()
+    yield from few_entries()
     yield from arriving()
     later = [(t.X, np.digitize(t.y, [-0.3, 0.3]) % (i + 1)) for i, t in enumerate(tasks)]
     for options in SOLVERS[:1] + SOLVERS[3:6]:
@@ -81,6 +83,22 @@ def mixed() -> Iterator[Case]:
         options = dict(solver=conche.Memory(rank=rank, damping=1.0), steps="cg", n_rounds=5)
         groups = {"partition": [[1, 4, 70], [k for k in range(80) if k not in (1, 4, 70)]]}
         yield conche.CoCoARegressor, options | groups, [(t.X, t.y) for t in tasks]
+
+
+def few_entries() -> Iterator[Case]:
+    """Sparse columns: rounds with all rows known, several strengths of the ridge and one."""
+    rng = np.random.default_rng(0)
+    data = []
+    for t in conche.gaussian_tasks(3, 30, 80, n_shared=60, noise_var=0.1):
+        X = sparse.csr_array(np.where(rng.random(t.X.shape) < 0.2, t.X, 0.0))
+        data.append((X, t.y))
+    for intercept, damping in ((True, None), (True, 1.0), (False, 1.0)):
+        solver = conche.Memory(rank=8, damping=damping)
+        options = dict(solver=solver, steps="cg", n_rounds=5, fit_intercept=intercept)
+        yield conche.CoCoARegressor, options | {"partition": [30, 50]}, data
+    labels = [(X, np.digitize(y, [-0.3, 0.3])) for X, y in data]
+    options = dict(solver=conche.Memory(rank=8), steps="cg", n_rounds=5, loss="logistic")
+    yield conche.CoCoAClassifier, options | {"partition": [30, 50]}, labels
 
 
 def compare(network: Callable[[], Network]) -> list[str]:

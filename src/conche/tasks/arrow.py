@@ -55,6 +55,11 @@ class ArrowTable(Table):
         part = None if super().has(name) else self._part(name)
         return name if part is None else part.column
 
+    def parts(self, source: str) -> list[str]:
+        if source not in self.texts:
+            return []
+        return [f"{source}={value}" for value in self._categories(source, True)]
+
     def pattern(self, name: str) -> str:
         return f"{escape(name)}{'=' if name in self.texts else '.'}*"
 

@@ -47,8 +47,9 @@ def as_numbers(column: Any, what: Part, compute: Any) -> Array:
     if not what.is_date:
         return _filled(compute.equal(column, what.part))
     if what.part == "days":
-        return _filled(column.cast("timestamp[us]").cast("int64")) / DAY
-    times = column.cast("timestamp[us]")
+        return _filled(column.cast("timestamp[us]", safe=False).cast("int64")) / DAY
+    # a date has no hour, and a time with a zone has that of its zone
+    times = column.cast("timestamp[us]") if str(column.type).startswith("date") else column
     named = {"weekday": "day_of_week"}  # where pyarrow has another word
     return _filled(getattr(compute, named.get(what.part, what.part))(times))
 

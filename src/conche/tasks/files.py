@@ -234,18 +234,23 @@ class FileStream:
         """An even split of the files' own columns over nodes, as patterns: all values of a text,
         those that come later too, are on one node."""
         table = self._open(self.files[0])
-        sources: dict[str, bool] = {}  # and whether others stand for it
-        for name in self.columns:
-            source = table.source(name)
-            sources[source] = source != name
+        sources = list(dict.fromkeys(table.source(name) for name in self.columns))
         if not 1 <= n_nodes <= len(sources):
             raise ParameterError(
                 f"n_nodes={n_nodes}: {counted(len(sources), 'column')} fit on 1 to {len(sources)} "
                 f"nodes"
             )
-        patterns = [table.pattern(name) if parts else name for name, parts in sources.items()]
+        patterns = [self.meant(name) for name in sources]
         ends = np.cumsum([0, *even_sizes(len(patterns), n_nodes)])
         return [patterns[first:last] for first, last in pairwise(ends.tolist())]
+
+    def meant(self, name: str) -> str:
+        """A name, or the pattern of the columns that stand for it."""
+        if not self.has_parts or name in self.columns:
+            return name
+        table = self._open(self.files[0])
+        sources = {table.source(column) for column in self.columns}
+        return table.pattern(name) if name in sources else name
 
     def _note_index(self, table: Table) -> None:
         left_out = [name for name in table.index if self._features is None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import StreamError
@@ -26,7 +26,11 @@ def matching(pattern: str, places: Mapping[str, int]) -> list[str]:
     return found or [pattern] * (pattern in places)
 
 
-def read_groups(path: str | Path, columns: Sequence[str]) -> dict[str, list[str]]:
+def read_groups(
+    path: str | Path,
+    columns: Sequence[str],
+    means: Callable[[str], str] = lambda name: name,
+) -> dict[str, list[str]]:
     """Which node holds which columns, from a JSON or TOML file.
 
     Parameters
@@ -34,6 +38,7 @@ def read_groups(path: str | Path, columns: Sequence[str]) -> dict[str, list[str]
     path : the file: names of nodes, each with a list of names (or patterns) of its columns. What is
         no column yet may come in a later task, and a node join with it.
     columns : of the stream's first task; every one must belong to exactly one node.
+    means : what a name stands for, where columns stand for another one (`FileStream.meant`).
 
     Returns
     -------
@@ -60,7 +65,7 @@ def read_groups(path: str | Path, columns: Sequence[str]) -> dict[str, list[str]
             raise StreamError(f"{path}: node {node!r} needs a list of column names")
         if not patterns:
             raise StreamError(f"{path}: node {node!r} has no columns")
-        for pattern in patterns:
+        for pattern in map(means, patterns):
             for name in matching(pattern, places):
                 if owner.get(name, node) != node:
                     both = f"node {owner[name]!r} and on {node!r}"
@@ -69,4 +74,4 @@ def read_groups(path: str | Path, columns: Sequence[str]) -> dict[str, list[str]
     for name in columns:
         if name not in owner:
             raise StreamError(f"{path}: column {name!r} is on no node")
-    return dict(groups)
+    return {node: [means(pattern) for pattern in own] for node, own in groups.items()}

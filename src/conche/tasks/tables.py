@@ -83,6 +83,10 @@ class Table(ABC):
         """The column of the file that a column is read from."""
         return name
 
+    def parts(self, source: str) -> list[str]:
+        """All columns that a text of the file could be read as; none of another column."""
+        return []
+
     def pattern(self, name: str) -> str:
         """What all columns that stand for one of the file's are called."""
         return name

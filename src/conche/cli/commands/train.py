@@ -172,7 +172,7 @@ def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
         raise ParameterError("--nodes or --groups, not both")
     blocks = None
     if options.groups is not None:
-        blocks = list(read_groups(options.groups, stream.columns).values())
+        blocks = list(read_groups(options.groups, stream.columns, stream.meant).values())
     elif options.nodes is not None and stream.has_parts:
         blocks = stream.blocks(options.nodes)
     return {
