@@ -242,6 +242,8 @@ class Csv(ArrowTable):
 class CsvHead(Csv):
     """The first rows of a CSV file."""
 
+    partial = True
+
     def __init__(self, path: Path, reading: Reading = PLAIN):
         self.path, self.reading = path, reading
         try:

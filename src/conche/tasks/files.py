@@ -19,6 +19,8 @@ from .groups import matching
 from .tables import PLAIN, SUFFIXES, Reading, Table, open_table, peek, suffix_of, task_name
 from .task import Task
 
+MOST_OPEN = 64  # files that stay open after a look at their columns
+
 
 class FileColumns(Columns):
     """Features of one task, still on disk: a node reads its own columns and no others.
@@ -115,6 +117,7 @@ class FileStream:
         self.growing = True  # whether tasks may have columns that the first has not
         self.files = stream_files(stream)
         self._latest: tuple[Path, Table] | None = None
+        self._looked_at: dict[Path, Table] = {}  # by `check`, and still open
         first = self._open(self.files[0])
         self.names: list[str] = [task_name(file) for file in self.files]  # of the tasks, in order
         self._rows: list[Array] | None = None
@@ -166,7 +169,7 @@ class FileStream:
         """Open a file, unless it is the one that was opened last."""
         if self._latest is None or self._latest[0] != file:
             self._latest = None  # a table may be large: let go of it before the next is opened
-            table = open_table(file, self.reading)
+            table = self._looked_at.pop(file, None) or open_table(file, self.reading)
             self._check_names(table)
             self._latest = file, table
         return self._latest[1]
@@ -269,6 +272,8 @@ class FileStream:
             table = peek(file, self.reading)
             self._check_names(table)
             self._match(table)
+            if not table.partial and len(self._looked_at) < MOST_OPEN:
+                self._looked_at[file] = table
 
     def _match(self, table: Table) -> list[str]:
         """The columns to read of a file."""

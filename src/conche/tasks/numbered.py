@@ -157,6 +157,8 @@ class Svmlight(NumberedTable):
 class SvmlightHead(Svmlight):
     """The first lines, and how wide the file is: every line's last number, which is its largest."""
 
+    partial = True
+
     def __init__(self, path: Path):
         width, head = 0, []
         try:

@@ -54,6 +54,7 @@ class Table(ABC):
     noun = "column"  # what messages call one of the names
     sparse = False  # whether columns are read as a scipy.sparse matrix
     stored: int | None = None  # numbers in it, where it is sparse
+    partial = False  # whether it is the beginning of a file, and no more
     index: Sequence[str] = ()  # names of an index that pandas has saved beside the columns
 
     @property
