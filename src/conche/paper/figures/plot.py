@@ -150,7 +150,7 @@ def _beyond(axis: Any, figure: Figure, index: list[int]) -> None:
 def _style(name: str, names: list[str]) -> tuple[str, str, Any]:
     """Colour and marker by a curve's first setting, dashes by its others; offline is dashed."""
     if name == "offline":
-        return "black", "", "--"
+        return "black", "x", "--"
     first, rest = _split(name.removeprefix("offline, "))
     drawn = [_split(other) for other in names if not other.startswith("offline")]
     firsts = list(dict.fromkeys(f for f, _ in drawn))

@@ -14,7 +14,7 @@ from ..simulation import span
 from ..simulation.model import Model, make_model, trial_generators
 from ..simulation.rows import by_rows, offline_by_rows
 from ..simulation.simulate import batched
-from ..theory import Similarity, generalization_error
+from ..theory import Similarity, generalization_error, offline_error
 from .entries import SETTINGS
 from .spec import Spec
 from .work import Row, Settings, Unit, Work
@@ -37,8 +37,8 @@ def sweep(spec: Spec, seed: int) -> Work:
     for panel in spec.panels:
         for settings, x, curve, offline in _grid(spec, panel):
             points.append(Point(len(rows), settings, offline))
-            theory = None if offline else predicted(settings)
-            rows.append(Row(panel["panel"], x, curve, theory, heavy(settings)))
+            theory = offline_predicted(settings) if offline else predicted(settings)
+            rows.append(Row(panel["panel"], x, curve, theory, heavy(settings, offline)))
     units: list[Unit] = []
     for number, group in enumerate(_by_shape(points)):
         units += _units(number, group, spec.trials, seed)
@@ -109,9 +109,22 @@ def predicted_curve(settings: Settings) -> Array | None:
     return generalization_error(similarity, n, settings["noise_var"], settings["n_rounds"])
 
 
-def heavy(settings: Settings) -> bool:
-    """Whether some block is so nearly square that the error's variance is infinite."""
-    return bool(np.any(np.abs(np.array(even_blocks(settings)) - settings["n_samples"]) <= 4))
+def offline_predicted(settings: Settings) -> float | None:
+    """The error of all tasks at once in closed form, where it is finite."""
+    if settings["correlation"] > 0:
+        return None
+    similarity = Similarity.shared(
+        settings["n_tasks"], [settings["n_features"]], settings["n_shared"]
+    )
+    error = offline_error(similarity, settings["n_samples"], settings["noise_var"])[-1]
+    return float(error) if np.isfinite(error) else None
+
+
+def heavy(settings: Settings, offline: bool = False) -> bool:
+    """Whether some block is so nearly square that the error's variance is infinite; offline, all
+    tasks' rows together."""
+    rows = settings["n_samples"] * (settings["n_tasks"] if offline else 1)
+    return bool(np.any(np.abs(np.array(even_blocks(settings)) - rows) <= 4))
 
 
 def _by_shape(points: Sequence[Point]) -> list[list[Point]]:

@@ -13,6 +13,7 @@ from .corollaries import (
 )
 from .estimation import TaskStatistics, estimate
 from .moments import Moments, moments, r_and_gamma
+from .offline import best_damping, offline_error
 from .recursion import generalization_error, training_error
 from .similarity import Similarity
 from .stability import spectral_radius, theorem_2_condition
@@ -21,6 +22,7 @@ __all__ = [
     "Moments",
     "Similarity",
     "TaskStatistics",
+    "best_damping",
     "contraction",
     "corollary_1",
     "corollary_3",
@@ -32,6 +34,7 @@ __all__ = [
     "lemma_4",
     "lin_et_al",
     "moments",
+    "offline_error",
     "r_and_gamma",
     "spectral_radius",
     "theorem_2",
