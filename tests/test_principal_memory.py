@@ -78,12 +78,12 @@ def objective(w: Array, stream: Stream, ridge: float) -> float:
     return 0.5 * squares + 0.5 * ridge * float(w @ w)
 
 
-@pytest.mark.parametrize("first", [0, 100, 200])
+@pytest.mark.parametrize("first", [0, 75])
 def test_the_gap_is_bounded_always_and_estimated_well(first: int) -> None:
-    """300 random streams: never above the bound; nine of ten estimates within a factor of three
+    """150 random streams: never above the bound; nine of ten estimates within a factor of three
     where the gap is more than a thousandth of the objective."""
     close: list[bool] = []
-    for seed in range(first, first + 100):
+    for seed in range(first, first + 75):
         rng = np.random.default_rng(seed)
         p = int(rng.integers(20, 80))
         rank, K = int(rng.integers(3, p)), int(rng.integers(2, 9))
@@ -97,7 +97,7 @@ def test_the_gap_is_bounded_always_and_estimated_well(first: int) -> None:
         assert true <= gap.bound + 1e-9 * least, seed
         if true > 1e-3 * least:
             close.append(true / 3 <= gap.estimate <= 3 * true)
-    assert len(close) >= 20 and np.mean(close) >= 0.9, (np.mean(close), len(close))
+    assert len(close) >= 15 and np.mean(close) >= 0.9, (np.mean(close), len(close))
 
 
 def test_training_says_once_that_much_is_lost() -> None:
