@@ -229,6 +229,7 @@ def test_a_stream_of_files_with_new_columns_stopped_after_every_task(
     np.testing.assert_allclose(model.coef_, learnt(tasks, **python).coef_, rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:.*which is filled in every row")
 def test_files_that_lack_columns_are_filled_where_that_is_asked_for(tmp_path: Path) -> None:
     arriving = [["a", "b", "c"], ["a", "c", "d"], ["b", "c", "d"]]
     written(tmp_path / "train", arriving)

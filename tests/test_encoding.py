@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_missing_texts_are_filled_like_numbers(suffix: str, tmp_path: Path) -> N
     table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
     options = ["--target", "y", "--nodes", "1", "--categories", "wind", "--out", "m"]
     done = run("train", "s", *options, cwd=tmp_path)
-    assert done.returncode == 2 and "has 1 missing values; --missing mean" in done.stderr
+    assert done.returncode == 2 and "has 1 missing value; --missing mean" in done.stderr
     assert run("train", "s", *options, "--missing", "mean", cwd=tmp_path).returncode == 0
     names = conche.load(tmp_path / "m").feature_names_in_
     assert list(names) == ["a", "wind=north", "wind=south", "wind=west"]
@@ -185,3 +186,69 @@ def test_times_with_a_zone_have_its_hours(tmp_path: Path) -> None:
     for dates, expected in (("calendar", 23.0), ("number", time[0].timestamp() / 86400)):
         stream = conche.FileStream(tmp_path / "s", reading=Reading(dates=dates))
         assert np.asarray(stream.task(0).X)[0, -1] == pytest.approx(expected)
+
+
+def one_file(folder: Path, number: int = 0, /, **columns: object) -> None:
+    folder.mkdir(exist_ok=True)
+    pd.DataFrame({**columns}).to_csv(folder / f"{number}.csv", index=False)
+
+
+Y = np.arange(6.0)
+TEXTS = ["u", "v", "u", "v", "w", "u"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "said"),
+    [
+        ({"t": TEXTS, "t=u": Y}, "--categories t", "two columns would be called 't=u'"),
+        ({"t": TEXTS}, "--categories tt", "no column 'tt' for the categories; did you mean 't'?"),
+        ({"t": TEXTS, "a": Y / 7}, "--categories t,a", "'a' has no texts to be categories of"),
+        ({"a": ["1,5"] * 6}, "", "'a' has numbers with decimal commas (1,5)"),
+        ({"t": ["31/01/2023"] * 6}, "--dates number", "dates are read as 2024-01-31"),
+        ({"a": Y}, "--drop b", "no column 'b' to drop"),
+        ({"height": Y}, "--drop heigth", "did you mean 'height'?"),
+    ],
+)
+def test_what_cannot_be_encoded_is_named(
+    columns: dict[str, Any], options: str, said: str, tmp_path: Path
+) -> None:
+    one_file(tmp_path / "s", **columns, y=Y)
+    more = ["--target", "y", "--nodes", "1", "--out", "m", *options.split()]
+    done = run("train", "s", *more, cwd=tmp_path)
+    assert done.returncode == 2 and said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_codes_are_categories_where_they_are_named(tmp_path: Path) -> None:
+    one_file(tmp_path / "s", code=[3, 1, 3, 7, 1, 1], y=Y)
+    options = ["--target", "y", "--nodes", "1", "--out", "m"]
+    assert run("train", "s", *options, "--categories", "code", cwd=tmp_path).returncode == 0
+    names = conche.load(tmp_path / "m").feature_names_in_
+    assert list(names) == ["code=1", "code=3", "code=7"]
+    assert run("predict", "m", "s/0.csv", cwd=tmp_path).returncode == 0
+    assert run("train", "s", *options, "--categories", "all", cwd=tmp_path).returncode == 0
+    assert list(conche.load(tmp_path / "m").feature_names_in_) == ["code"]
+
+
+@pytest.mark.parametrize("missing", ["mean", "refuse"])
+def test_columns_that_change_their_kind_are_named(missing: str, tmp_path: Path) -> None:
+    one_file(tmp_path / "s", t=TEXTS, y=Y)
+    one_file(tmp_path / "s", 1, t=Y / 7, y=Y)
+    options = ["--target", "y", "--nodes", "1", "--out", "m", "--missing", missing]
+    done = run("train", "s", *options, "--categories", "all", cwd=tmp_path)
+    assert done.returncode == 2 and "1.csv: column 't'" in done.stderr
+    one_file(tmp_path / "d", t=["2024-01-01"] * 6, y=Y)
+    one_file(tmp_path / "d", 1, t=["soon"] * 6, y=Y)
+    done = run("train", "d", *options, "--dates", "number", cwd=tmp_path)
+    assert done.returncode == 2 and "1.csv: column 't'" in done.stderr
+
+
+def test_kept_columns_are_copied_as_they_are(tmp_path: Path) -> None:
+    one_file(tmp_path / "s", a=Y, note=["x", None, "y", "z", None, "x"], y=Y)
+    options = ["--target", "y", "--nodes", "1", "--drop", "note", "--out", "m"]
+    assert run("train", "s", *options, cwd=tmp_path).returncode == 0
+    for out in ("p.csv", "p.parquet"):
+        done = run("predict", "m", "s/0.csv", "--keep", "note", "--out", out, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert pd.read_parquet(tmp_path / "p.parquet")["note"].fillna("").tolist()[1] == ""
+    done = run("evaluate", "m", "s", "--target", "a", cwd=tmp_path)
+    assert done.returncode == 2 and "a column the model predicts from" in done.stderr

@@ -175,13 +175,13 @@ def test_features_and_drop_take_names_and_patterns(tmp_path: Path) -> None:
 def test_missing_values_pass_only_where_they_are_filled(tmp_path: Path) -> None:
     table = pa.table({"a": pa.array([1.0, None, 3.0]), "b": [1, 2, 3], "y": [0.0, 1.0, 2.0]})
     pa.parquet.write_table(table, tmp_path / "1.parquet")
-    with pytest.raises(StreamError, match="column 'a' has 1 missing values"):
+    with pytest.raises(StreamError, match="column 'a' has 1 missing value"):
         np.asarray(FileStream(tmp_path).task(0).X)
     read = np.asarray(FileStream(tmp_path, missing="keep").task(0).X)
     assert np.isnan(read[1, 0]) and read[:, 1].tolist() == [1.0, 2.0, 3.0]
     table = pa.table({"a": [1.0], "y": pa.array([None], pa.float64())})
     pa.parquet.write_table(table, tmp_path / "1.parquet")
-    with pytest.raises(StreamError, match="column 'y' has 1 missing values"):
+    with pytest.raises(StreamError, match="column 'y' has 1 missing value"):
         FileStream(tmp_path, missing="keep").task(0)
 
 
@@ -243,7 +243,7 @@ def test_other_arrays_and_odd_names_of_an_npz(tmp_path: Path) -> None:
 
 def test_empty_texts_are_missing_and_folders_are_no_tasks(tmp_path: Path) -> None:
     (tmp_path / "1.csv").write_text("a,y\n1,u\n2,\n")
-    with pytest.raises(StreamError, match="column 'y' has 1 missing values"):
+    with pytest.raises(StreamError, match="column 'y' has 1 missing value"):
         FileStream(tmp_path).task(0)
     (tmp_path / "0.csv").mkdir()
     (tmp_path / "2.CSV").write_text("a,y\n1,u\n")

@@ -250,4 +250,4 @@ def test_errors_are_in_the_words_of_the_command_line(tmp_path: Path) -> None:
     gaps.loc[3, "b"] = np.nan
     gaps.to_csv(folder / "0.csv", index=False)
     done = run("train", "s", *options, cwd=tmp_path)
-    assert "column 'b' has 1 missing values; --missing mean fills them" in done.stderr
+    assert "column 'b' has 1 missing value; --missing mean fills them" in done.stderr

@@ -136,7 +136,10 @@ def test_wrong_options_are_one_line(streams: Path, options: str, message: str) -
 def test_other_wrong_commands(streams: Path) -> None:
     options = ["train", streams / "train", "--target", "y", "--out", streams / "m"]
     for arguments, message in (
-        (["train", streams / "nothing", "--target", "y", "--out", streams / "m"], "no .parquet"),
+        (
+            ["train", streams / "nothing", "--target", "y", "--out", streams / "m"],
+            "no such file or folder",
+        ),
         ([*options[:-1], streams / "no" / "m"], "no such folder"),
         (["predict", streams / "nothing", streams / "x.csv"], "nothing"),
         (["evaluate", streams / "train" / "000.parquet", streams, "--target", "y"], "not a whole"),

@@ -19,7 +19,7 @@ from .model_file import Run
 from .offline import offline_solution
 from .tasks import FileStream, Task
 from .tasks.columns import Aligned
-from .tasks.files import FileColumns
+from .tasks.files import FileColumns, warn_of_absent
 from .tasks.tables import PLAIN, Reading, Table, open_table, read_stdin, task_name
 from .training import target_of, with_outputs
 
@@ -170,16 +170,18 @@ def predict(
     gaps = model.missing == "mean"
     for name in keep:
         if name not in table.names:
-            raise StreamError(f"{table.path}: no {table.noun} {name!r} to keep")
+            raise StreamError(f"{table.path}: no {table.noun} {name!r} to keep{table.hint(name)}")
     absent = table.lacks(columns)
     if absent and not (gaps and len(absent) < len(columns)):
-        raise StreamError(f"{table.path}: column {absent[0]!r} of the model is missing")
+        raise StreamError(table.why_absent(absent[0], "model"))
+    if absent:
+        warn_of_absent(table, absent)
     _tell_unseen(table, columns)
     lacking = set(absent)
     there = [name for name in columns if name not in lacking]
     X = Aligned.to(FileColumns(table, there, missing="keep" if gaps else "refuse"), columns)
     probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
-    kept = {name: table.values(name) for name in keep}
+    kept = {name: table.copied(name) for name in keep}
     return Predictions(task_name(table.path), kept, model.predict(X), probabilities)
 
 

@@ -202,8 +202,9 @@ def learn_task(model: LinearModel, task: Task, classes: Any) -> None:
     options = {"sample_weight": task.sample_weight}
     if is_classifier(model) and not hasattr(model, "state_"):
         options["classes"] = classes
+    target = target_of(task, model)
     try:
-        model.partial_fit(task.X, target_of(task, model), **options)
+        model.partial_fit(task.X, target, **options)
     except StreamError:
         raise
     except ConcheError as error:
@@ -224,7 +225,10 @@ def target_of(task: Task, model: LinearModel) -> Array:
     if is_classifier(model):
         return task.y
     if task.y.dtype.kind not in "biuf":
-        raise DataError(f"task {task.name}: the target is text: these are labels, classify them")
+        raise DataError(
+            f"task {task.name}: the target is text here, and was numbers: labels need --classify "
+            f"from the first task on"
+        )
     return task.y.astype(float)
 
 

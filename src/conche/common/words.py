@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 import numpy as np
 
 
@@ -36,3 +39,14 @@ def shortened(name: str, most: int) -> str:
         return name
     end = (most - 1) // 2
     return f"{name[: most - 1 - end]}…{name[len(name) - end :]}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint to a name that is nearly this one, to put behind a message.
+
+    >>> did_you_mean("Tempreature", ["pressure", "temperature"])
+    "; did you mean 'temperature'?"
+    """
+    by_small = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), by_small, 1)
+    return f"; did you mean {by_small[near[0]]!r}?" if near else ""

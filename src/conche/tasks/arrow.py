@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..common.extras import need
+from ..common.words import counted
 from ..errors import StreamError
 from .encoding import CALENDAR, MOST_VALUES, Part, as_numbers, part_of
 from .tables import PLAIN, Reading, Table, unreadable
@@ -42,6 +44,13 @@ class ArrowTable(Table):
         return frozenset(field.name for field in self.schema if _is_text(field.type))
 
     @cached_property
+    def codes(self) -> frozenset[str]:
+        """Columns of whole numbers, which may be meant as categories."""
+        types = pyarrow().types
+        known = types.is_integer, types.is_boolean
+        return frozenset(f.name for f in self.schema if any(is_it(f.type) for is_it in known))
+
+    @cached_property
     def dates(self) -> frozenset[str]:
         """Columns of dates, or of times of a day that is known."""
         types = pyarrow().types
@@ -56,15 +65,15 @@ class ArrowTable(Table):
         return name if part is None else part.column
 
     def parts(self, source: str) -> list[str]:
-        if source not in self.texts:
+        if source not in self.texts | self.codes:
             return []
         return [f"{source}={value}" for value in self._categories(source, True)]
 
     def pattern(self, name: str) -> str:
-        return f"{escape(name)}{'=' if name in self.texts else '.'}*"
+        return f"{escape(name)}{'.' if name in self.dates else '='}*"
 
     def _part(self, name: str) -> Part | None:
-        return part_of(name, self.texts, self.dates)
+        return part_of(name, self.texts | self.codes, self.dates)
 
     def encoded(self, names: Sequence[str]) -> list[str]:
         """With the values of categories, and the parts of dates, that are asked for."""
@@ -74,13 +83,18 @@ class ArrowTable(Table):
         out: list[str] = []
         for name in names:
             by_name = name in self.reading.categories
-            if name in self.texts and (by_name or any(fnmatchcase(name, p) for p in meant)):
+            if by_name and name not in self.texts | self.codes:
+                raise StreamError(f"{self.path}: column {name!r} has no texts to be categories of")
+            if by_name or (name in self.texts and any(fnmatchcase(name, p) for p in meant)):
                 out += [f"{name}={value}" for value in self._categories(name, by_name)]
             elif name in self.dates and self.reading.dates is not None:
                 parts = CALENDAR if self.reading.dates == "calendar" else ("days",)
                 out += [f"{name}.{part}" for part in parts]
             else:
                 out.append(name)
+        if len(set(out)) < len(out):
+            twice = next(name for name in out if out.count(name) > 1)
+            raise StreamError(f"{self.path}: two columns would be called {twice!r}")
         return out
 
     def _categories(self, name: str, by_name: bool) -> list[str]:
@@ -106,9 +120,9 @@ class ArrowTable(Table):
             elif not part.is_date:
                 column = _texts(column)
             if missing == "refuse" and column.null_count:
+                count = counted(column.null_count, "missing value")
                 raise StreamError(
-                    f"{self.path}: column {name!r} has {column.null_count} missing values; "
-                    f"missing='mean' fills them"
+                    f"{self.path}: column {name!r} has {count}; missing='mean' fills them"
                 )
             if part is not None:
                 out[:, j] = as_numbers(column, part, pyarrow(".compute"))
@@ -128,6 +142,7 @@ class ArrowTable(Table):
         if _is_text(column.type):
             texts = np.array(column.to_pylist(), dtype=str)
             self._check_complete(name, int(np.sum(texts == "")))
+            self._check_commas(name, texts[0])
             return texts
         if types.is_temporal(column.type):
             return np.array([str(value) for value in column.to_pylist()])
@@ -139,7 +154,8 @@ class ArrowTable(Table):
 
     def _check_complete(self, name: str, missing: int) -> None:
         if missing:
-            raise StreamError(f"{self.path}: column {name!r} has {missing} missing values")
+            count = counted(missing, "missing value")
+            raise StreamError(f"{self.path}: column {name!r} has {count}")
 
     def _check_numeric(self, name: str, column: Any) -> None:
         types, kind = pyarrow().types, column.type
@@ -149,16 +165,45 @@ class ArrowTable(Table):
             also = ""
             if name in self.texts:
                 also = f", categories='{name}' encodes it"
+                self._check_commas(name, next(iter(column.drop_null().to_pylist()), ""))
+                if self.reading.dates is not None:
+                    also += " (dates are read as 2024-01-31, or 2024-01-31 12:00)"
             elif name in self.dates:
                 also = ", dates='number' or dates='calendar' reads it"
             raise StreamError(
                 f"{self.path}: column {name!r} is not numeric ({kind}); drop='{name}' leaves it "
-                f"out{also}{self.hint()}"
+                f"out{also}{self._other_separator()}"
             )
 
-    def hint(self) -> str:
+    def _check_commas(self, name: str, text: Any) -> None:
+        if re.fullmatch(r"-?\d+,\d+", str(text)):
+            raise StreamError(
+                f"{self.path}: column {name!r} has numbers with decimal commas ({text}); save them "
+                f"with points"
+            )
+
+    def copied(self, name: str) -> Array:
+        column = _plain(self.columns([name], None)[name])
+        values = column.to_pylist()
+        if pyarrow().types.is_temporal(column.type):
+            values = [None if value is None else str(value) for value in values]
+        copy = np.empty(len(values), dtype=object)
+        copy[:] = values
+        return copy
+
+    def why_absent(self, name: str, whose: str) -> str:
+        """Where the column is there, but of another kind than it was."""
+        for source, kind in ((name.rpartition(".")[0], "date"), (name.partition("=")[0], "text")):
+            if source != name and source in self._names_set:
+                return f"{self.path}: column {source!r} is no {kind} here, as in the {whose}"
+        return super().why_absent(name, whose)
+
+    def hint(self, name: str) -> str:
+        return self._other_separator() or super().hint(name)
+
+    def _other_separator(self) -> str:
         """Where a file seems to have another separator."""
-        for sign in ";\t|":
+        for sign in ";\t|,":
             if len(self.names) == 1 and sign in self.names[0]:
                 return f"; it looks as if separator={sign!r} were meant"
         return ""
@@ -173,6 +218,8 @@ def _plain(column: Any) -> Any:
 def _texts(column: Any) -> Any:
     """Texts, of which an empty one is missing."""
     column, compute = _plain(column), pyarrow(".compute")
+    if not _is_text(column.type):  # codes that are meant as texts
+        return column.cast("string")
     return compute.if_else(compute.equal(column, ""), pyarrow().scalar(None, column.type), column)
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import glob
-import re
+import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ..common.arrays import Array, Block, even_sizes
-from ..common.words import counted
+from ..common.words import counted, did_you_mean
 from ..errors import ParameterError, StreamError
 from .columns import Aligned, Columns
+from .folders import stream_files
 from .groups import matching
-from .tables import PLAIN, SUFFIXES, Reading, Table, open_table, peek, suffix_of, task_name
+from .tables import PLAIN, Reading, Table, open_table, peek, task_name
 from .task import Task
 
 MOST_OPEN = 64  # files that stay open after a look at their columns
@@ -126,6 +128,7 @@ class FileStream:
         self.notes: list[str] = []  # what users should hear of
         self.columns = self._choose(self._widest(first))
         self._note_index(first)
+        self._sources = {first.source(name) for name in self.columns} - {*self.columns}
         self._known = {*first.features, *self.columns, target, *([weight] if weight else [])}
 
     def of_model(self, columns: Sequence[str] | None) -> FileStream:
@@ -177,7 +180,7 @@ class FileStream:
     def _check_names(self, table: Table) -> None:
         for name, what in ((self.target, "target"), (self.weight, "weight")):
             if name is not None and not table.has(name):
-                said = f"{table.path}: no {table.noun} {name!r} for the {what}{table.hint()}"
+                said = f"{table.path}: no {table.noun} {name!r} for the {what}{table.hint(name)}"
                 raise StreamError(said)
 
     def _find_tasks(self, table: Table, task_column: str) -> tuple[list[str], list[Array]]:
@@ -209,16 +212,22 @@ class FileStream:
         for pattern in self._features or ():
             found = matching(pattern, free)
             if first and not found:
-                raise StreamError(f"{table.path}: no column {pattern!r} among the features")
+                near = did_you_mean(pattern, free)
+                raise StreamError(f"{table.path}: no column {pattern!r} among the features{near}")
             chosen |= dict.fromkeys(found)
         for pattern in self._drop:
             dropped = matching(pattern, free)
             if first and not dropped:
-                raise StreamError(f"{table.path}: no column {pattern!r} to drop")
+                near = did_you_mean(pattern, free)
+                raise StreamError(f"{table.path}: no column {pattern!r} to drop{near}")
             for name in dropped:
                 chosen.pop(name, None)
         if not chosen:
             raise StreamError(f"{table.path}: no columns beside the target")
+        for name in self.reading.categories if first else ():
+            if not matching(name, {each: j for j, each in enumerate(chosen)}) and name != "*":
+                near = did_you_mean(name, chosen)
+                raise StreamError(f"{table.path}: no column {name!r} for the categories{near}")
         return table.encoded(list(chosen))
 
     def _widest(self, first: Table) -> Table:
@@ -280,11 +289,16 @@ class FileStream:
         absent = table.lacks(self.columns)
         if absent and not (self.missing == "keep" and (self.growing or self._given)):
             whose = "model" if self._given else "first task"
-            raise StreamError(f"{table.path}: column {absent[0]!r} of the {whose} is missing")
+            raise StreamError(table.why_absent(absent[0], whose))
+        if absent and self._given:
+            warn_of_absent(table, absent)
         new: list[str] = []
         if self.growing and (self.has_parts or not self._known.issuperset(table.names)):
             known = set(self.columns)
             new = [name for name in self._choose(table, first=False) if name not in known]
+            for name in new:
+                if name in self._sources:  # whose values, or parts, were columns so far
+                    raise StreamError(f"{table.path}: column {name!r} has numbers here, not before")
         elif not self.growing and not self._given:
             for name in table.features:
                 if name not in self._known:
@@ -296,35 +310,18 @@ class FileStream:
         return [*there, *new] if new else there
 
 
-def natural(file: Path) -> tuple[list[str | int], str]:
-    """What names are ordered by: numbers in them are compared as numbers, so 2 comes before 10.
-
-    >>> sorted([Path("10.csv"), Path("2.csv")], key=natural)
-    [PosixPath('2.csv'), PosixPath('10.csv')]
-    """
-    parts = re.split(r"(\d+)", file.name)
-    return [int(part) if i % 2 else part for i, part in enumerate(parts)], file.name
+def warn_of_absent(table: Table, absent: Sequence[str]) -> None:
+    """A model that fills what is missing also fills whole columns; that may not be meant."""
+    more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+    said = f"{table.path}: has no column {absent[0]!r}{more}, which is filled in every row"
+    warnings.warn(said, stacklevel=3)
 
 
-def stream_files(stream: str | Path) -> list[Path]:
-    """The files of a stream, one per task, in the natural order of their names."""
-    path = Path(stream)
-    found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(stream)))
-    files = sorted((f for f in found if suffix_of(f) and f.is_file()), key=natural)
-    if not files:
-        raise StreamError(f"{stream}: no {', '.join(SUFFIXES)} files there")
-    by_name: dict[str, Path] = {}
-    for file in files:
-        other = by_name.setdefault(task_name(file), file)
-        if other is not file:
-            raise StreamError(f"{file}: the same task as {other.name}, a second time")
-    return files
-
-
-def read_stream(stream: str | Path, target: str = "y") -> list[Task]:
-    """All tasks of a stream at once, in memory; the target must be numeric."""
+def read_stream(stream: str | Path, target: str = "y", **options: Any) -> list[Task]:
+    """All tasks of a stream at once, in memory; the target must be numeric. ``options`` are those
+    of `FileStream`; missing values that are kept become their column's mean over the stream."""
     tasks = []
-    files = FileStream(stream, target)
+    files = FileStream(stream, target, **options)
     files.growing = False
     for task in files:
         if task.X.sparse:
@@ -332,4 +329,7 @@ def read_stream(stream: str | Path, target: str = "y") -> list[Task]:
         if task.y.dtype.kind == "U":
             raise StreamError(f"{stream}: column {target!r} is not numeric (text)")
         tasks.append(Task(np.ascontiguousarray(task.X), task.y.astype(float), name=task.name))
+    if any(np.isnan(task.X).any() for task in tasks):
+        means = np.nanmean(np.concatenate([task.X for task in tasks]), axis=0)
+        tasks = [replace(task, X=np.where(np.isnan(task.X), means, task.X)) for task in tasks]
     return tasks

@@ -119,6 +119,9 @@ class SparseNpz(NumberedTable):
             raise StreamError(f"{where}: missing or infinite values")
         return np.asarray(array if rows is None else array[rows])
 
+    def hint(self, name: str) -> str:
+        return f": it may be in the file, or beside it as {task_name(self.path)}.{name}.npy"
+
     def _beside(self, name: str) -> Path | None:
         stem = task_name(self.path)
         paths = (self.path.parent / form.format(stem=stem, name=name) for form in BESIDE)
@@ -145,6 +148,9 @@ class Svmlight(NumberedTable):
 
     def has_values(self, name: str) -> bool:
         return name == "y"
+
+    def hint(self, name: str) -> str:
+        return ": the labels of an svmlight file are called 'y'"
 
     def values(self, name: str, rows: Array | None = None) -> Array:
         if name != "y":

@@ -10,8 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..common.arrays import Array, Block
-from ..common.checks import one_of
-from ..common.words import one_line
+from ..common.words import did_you_mean, one_line
 from ..errors import ParameterError, StreamError
 
 SPARSE = (".svm", ".svmlight", ".libsvm")
@@ -39,7 +38,8 @@ class Reading:
     def __post_init__(self) -> None:
         if len(self.separator) != 1 or not self.separator.isascii() or self.separator in '"\n\r':
             raise ParameterError(f"separator={self.separator!r} must be one character")
-        one_of("dates", self.dates, (None, "number", "calendar"))
+        if self.dates not in (None, "number", "calendar"):
+            raise ParameterError(f"dates={self.dates!r} must be 'number' or 'calendar'")
 
 
 PLAIN = Reading()
@@ -76,9 +76,17 @@ class Table(ABC):
     def _names_set(self) -> frozenset[str]:
         return frozenset(self.names)
 
-    def hint(self) -> str:
-        """What may be wrong with the whole file, for a message about one of its columns."""
-        return ""
+    def hint(self, name: str) -> str:
+        """What may be wrong, for a message that the file has no such column."""
+        return did_you_mean(name, self.names)
+
+    def why_absent(self, name: str, whose: str) -> str:
+        """Why a column that should be there cannot be read."""
+        return f"{self.path}: column {name!r} of the {whose} is missing{self.hint(name)}"
+
+    def copied(self, name: str) -> Array:
+        """One column as it is, to be written elsewhere; None where a value is missing."""
+        return self.values(name)
 
     def source(self, name: str) -> str:
         """The column of the file that a column is read from."""
@@ -191,4 +199,6 @@ def _checked(table: Table) -> Table:
 def unreadable(path: Path, error: Exception) -> StreamError:
     """The error that names the file and the first line of the reason."""
     said = str(error).splitlines() or [one_line(error)]
+    if isinstance(error, OSError) and error.strerror:
+        said = [error.strerror]
     return StreamError(f"{path}: cannot be read ({said[0]})")

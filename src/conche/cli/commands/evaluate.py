@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ...errors import ParameterError
 from ..options import (
     JSON,
     SEPARATOR,
@@ -55,6 +56,8 @@ def evaluate(options: Evaluate) -> None:
         reports.check_writable(options.plot, reports.FORMATS)
     model, run = load_run(options.model)
     names = getattr(model, "feature_names_in_", None)
+    if names is not None and options.target in names:
+        raise ParameterError(f"--target {options.target}: that is a column the model predicts from")
     same: dict[str, Any] = {
         "target": options.target,
         "task_column": options.task_column,

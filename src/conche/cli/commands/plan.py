@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ParameterError
-from ..options import JSON, command, flag, option
+from ..options import JSON, SEPARATOR, command, flag, listed, option, separator
 
 if TYPE_CHECKING:
     from ...paper.planner import Plan as Advice
@@ -34,6 +34,9 @@ class Plan:
     energy: float | None = option("Signal energy, |w*|^2; 1 unless given.")
     data: str | None = option("Estimate all of that from a folder or glob of task files instead.")
     target: str = option("With --data: the target's column.", "y")
+    drop: str | None = option("With --data: all columns but these.")
+    missing: str = option("With --data: refuse, or mean to fill missing values.", "refuse")
+    separator: str = option(SEPARATOR, ",")
     nodes: int | None = option("The number of nodes is given: look for remedies.")
     nodes_max: int | None = option("No more nodes than this.")
     json: bool = flag("--json", JSON)
@@ -79,7 +82,7 @@ def _from_numbers(options: Plan) -> Advice:
 
 def _from_data(options: Plan, data: str) -> Advice:
     from ...paper import planner
-    from ...tasks import read_stream
+    from ...tasks import Reading, read_stream
     from .. import reports
 
     for name in (*NUMBERS, "energy"):
@@ -87,7 +90,13 @@ def _from_data(options: Plan, data: str) -> Advice:
             raise ParameterError(f"--{name} is estimated where --data is given: leave it out")
     with reports.waiting("reading and planning"), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        tasks = read_stream(data, options.target)
+        tasks = read_stream(
+            data,
+            options.target,
+            drop=listed(options.drop) or [],
+            missing="refuse" if options.missing == "refuse" else "keep",
+            reading=Reading(separator(options.separator)),
+        )
         advice = planner.plan_from_tasks(tasks, options.nodes, options.nodes_max)
     for warning in said:  # now that the spinner is out of the way
         warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)

@@ -15,7 +15,7 @@ class Predict:
 
     model: Path = argument("A model that conche train wrote.")
     file: str = argument(
-        "Parquet, CSV or npz with the model's columns; a folder or glob; - for CSV."
+        "A file with the model's columns, a folder or glob; - is CSV from standard input."
     )
     keep: str | None = option("Copy these columns (an id, comma-separated) beside the predictions.")
     separator: str = option(SEPARATOR, ",")
@@ -48,7 +48,7 @@ def predict(options: Predict) -> None:
 
 def _files(asked: str) -> list[Path | None]:
     """The files to predict for; None is standard input."""
-    from ...tasks.files import stream_files
+    from ...tasks.folders import stream_files
 
     if asked == "-":
         return [None]

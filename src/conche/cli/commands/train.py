@@ -45,7 +45,9 @@ class Train:
     categories: str | None = option(
         "Text columns whose every value becomes a column: names, patterns, or all."
     )
-    dates: str | None = option("Dates as a number of days, or as parts of the calendar.")
+    dates: str | None = option(
+        "number: dates as days; calendar: as year, month, day, weekday, hour."
+    )
     separator: str = option(SEPARATOR, ",")
     solver: str = option(
         "memory: does not forget. damped, exact: Algorithm 1. elastic-net: L1.", "memory"
@@ -68,7 +70,7 @@ class Train:
     class_weight: str | None = option("balanced: rare labels count for more.")
     loss: str | None = option("With labels: squared (unless given) or logistic.")
     scaling: str = option("Standardise columns by the first task(s), running, or none.", "first")
-    missing: str = option("Missing values: refuse, or fill with the column's mean.", "refuse")
+    missing: str = option("refuse, or mean: fill missing values with their column's.", "refuse")
     intercept: bool = option("Add a constant to the first node.", True)
     network: str = option(
         "local; mpi (start with mpiexec); ray; ring, grid, complete, regular.", "local"
@@ -126,6 +128,7 @@ def train(options: Train) -> None:
     else:
         model, run = training.begin(model, stream, place, options.resume, classes)
     reports.check_writable(options.out)
+    training.check_settings(model, stream)
     safe = Rescue(model, options.out, options.checkpoint, run)
     table = reports.Learning(stream.names, len(run.tasks), labels, options.wide, silent)
     with safe, table.shown() as report:

@@ -41,7 +41,7 @@ def print_plan(plan: Plan) -> None:
             str(row["n_nodes"]),
             "/".join(f"{s:,}" for s in sizes),
             number(row["error"]),
-            number(row["spectral_radius"]),
+            number(max(row["spectral_radius"], 0.0)),
             row["warning"] or ("<- advised" if best and not plan.given else ""),
             style="bold" if best else None,
         )
