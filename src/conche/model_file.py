@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -95,11 +95,16 @@ def save(
         "steps": steps,
         **description(state),
         "arrays": sorted(arrays),
-        "run": None if run is None else asdict(run) | {"path": None},
+        "run": None if run is None else _described(run),
     }
     if network.writes_files():
         text = json.dumps(described, default=_number)
         write_atomically(path, seal(FORMAT, text, arrays))
+
+
+def _described(run: Run) -> dict[str, Any]:
+    """All but the path; columns, which may be many, as they are."""
+    return asdict(replace(run, columns=(), path=None)) | {"columns": run.columns}
 
 
 def load(path: str | os.PathLike[str], network: Any = "local") -> Any:

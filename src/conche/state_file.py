@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ def _path_arrays(state: StreamState, nodes: list[NodeState]) -> dict[str, Array]
         arrays |= {f"node{k}.{key}": array for key, array in node.to_arrays().items()}
     if state.account is not None:
         arrays |= {
-            f"account.{k}": np.asarray(v) for k, v in asdict(state.account).items() if v is not None
+            f"account.{k}": np.asarray(v) for k, v in vars(state.account).items() if v is not None
         }
     return arrays
 
@@ -72,7 +72,7 @@ def description(state: StreamState) -> dict[str, Any]:
         "begun": state.begun,
         "moved": state.moved,
         "columns": digest(columns_of(state.setup.partition)),
-        "schema": asdict(state.schema),
+        "schema": dict(vars(state.schema)),
         "meeting": state.setup.solver.meeting.value,
         "flat": state.flat,
         "classes": None if state.classes is None else state.classes.tolist(),

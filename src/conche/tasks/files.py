@@ -234,7 +234,7 @@ class FileStream:
         """Of sparse files the one with most columns, so that all are there from the start."""
         if not first.sparse or self.task_column is not None:
             return first
-        others = (peek(file, self.reading) for file in self.files[1:])
+        others = (self._peek(file) for file in self.files[1:])
         return max((first, *others), key=lambda table: len(table.names))
 
     @property
@@ -278,11 +278,18 @@ class FileStream:
         if self._rows is not None:  # one table, which is open
             return
         for file in self.files[1:]:  # the first was looked at to begin with
-            table = peek(file, self.reading)
+            table = self._peek(file)
             self._check_names(table)
             self._match(table)
-            if not table.partial and len(self._looked_at) < MOST_OPEN:
-                self._looked_at[file] = table
+
+    def _peek(self, file: Path) -> Table:
+        """A file to look at its columns; it stays open, unless it is only the beginning of one."""
+        if file in self._looked_at:
+            return self._looked_at[file]
+        table = peek(file, self.reading)
+        if not table.partial and len(self._looked_at) < MOST_OPEN:
+            self._looked_at[file] = table
+        return table
 
     def _match(self, table: Table) -> list[str]:
         """The columns to read of a file."""

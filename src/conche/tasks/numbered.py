@@ -11,6 +11,7 @@ import re
 import zipfile
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from scipy import sparse
 
 from ..common.arrays import Array, Block
 from ..errors import StreamError
-from .npz import DAMAGED, Npz, members
+from .npz import DAMAGED, Member, Npz, members
 from .tables import Table, task_name, unreadable
 
 NUMBERED = re.compile(r"x(0|[1-9]\d*)")
@@ -35,7 +36,7 @@ class NumberedTable(Table):
 
     def __init__(self, path: Path, n_rows: int, width: int):
         self.path, self.n_rows, self.width = path, n_rows, width
-        self.names = [f"x{j}" for j in range(width)]
+        self.names = _numbered(width)
 
     def has(self, name: str) -> bool:
         return NUMBERED.fullmatch(name) is not None or self.has_values(name)
@@ -65,13 +66,18 @@ class NumberedTable(Table):
         return some if rows is None else some[rows]
 
 
+@lru_cache(maxsize=4)  # the files of a stream are mostly of one width
+def _numbered(width: int) -> list[str]:
+    return [f"x{j}" for j in range(width)]
+
+
 class SparseNpz(NumberedTable):
     """What `scipy.sparse.save_npz` writes. A vector y is in the same file, or beside it: for
     january.npz in january.y.npy, january_y.npy, january-y.npy or january.npy."""
 
-    def __init__(self, path: Path):
+    def __init__(self, path: Path, found: dict[str, Member] | None = None):
         try:
-            self._members = members(path)
+            self._members = members(path) if found is None else found
             with np.load(path, allow_pickle=False) as archive:
                 shape = tuple(int(side) for side in archive["shape"])
         except DAMAGED as error:
@@ -187,7 +193,7 @@ def open_npz(path: Path) -> Npz | SparseNpz:
     except (zipfile.BadZipFile, *DAMAGED):
         return Npz(path)  # which says what is wrong
     is_sparse = {"format", "shape", "data"} <= found.keys() and "X" not in found
-    return SparseNpz(path) if is_sparse else Npz(path)
+    return SparseNpz(path, found) if is_sparse else Npz(path)
 
 
 def _opened(path: Path) -> Any:

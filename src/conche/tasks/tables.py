@@ -190,7 +190,9 @@ def _checked(table: Table) -> Table:
     path = table.path
     if table.n_rows == 0:
         raise StreamError(f"{path}: no rows in it")
-    twice = [name for name, count in Counter(table.names).items() if count > 1]
+    twice = []
+    if not table.sparse:  # whose columns have numbers, and are many
+        twice = [name for name, count in Counter(table.names).items() if count > 1]
     if twice:
         raise StreamError(f"{path}: two columns are called {twice[0]!r}")
     return table
