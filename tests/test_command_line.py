@@ -141,6 +141,8 @@ def test_correlated_columns_are_not_planned_for(tmp_path: Path) -> None:
     done = run("plan", "--data", "s", cwd=tmp_path)
     assert done.returncode == 2 and "no theory covers Algorithm 1 here" in done.stderr
     assert "use the Conche method" in done.stderr and done.stdout == ""
+    done = run("plan", "--data", "s", "--missing", "median", cwd=tmp_path)
+    assert done.returncode == 2 and "--missing median" in done.stderr
     sizes = "--features 64 --samples 32 --tasks 4 --shared 32 --noise 0.1"
     done = run("plan", *sizes.split(), cwd=tmp_path)
     assert "Algorithm 1's predicted error is" in done.stdout

@@ -131,3 +131,8 @@ print(Missing.asked, [name for name in {HEAVY} if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout.strip()) == (0, "[] []"), done.stderr
+
+
+def test_what_was_asked_for_once_is_an_attribute_like_any_other() -> None:
+    """As tools expect that read a module's own names, the reference's among them."""
+    assert conche.Memory is vars(conche)["Memory"] and set(conche.__all__) <= set(vars(conche))

@@ -18,12 +18,16 @@ if TYPE_CHECKING:  # the same for type checkers and editors
 else:
 
     def __getattr__(name: str) -> Any:
-        asked_by_import = name.startswith("__") or find_spec(f"{__name__}.{name}") is not None
-        if not asked_by_import or name in ("__all__", "tasks", "theory"):
-            public = import_module(".public", __name__)
-            if name == "__all__" or name in public.__all__:
-                return getattr(public, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        # ``from conche import training`` asks for the attribute first, and must load nothing else
+        is_module = name.startswith("__") or find_spec(f"{__name__}.{name}") is not None
+        if is_module and name not in ("__all__", "tasks", "theory"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        public = import_module(".public", __name__)
+        globals().update({each: getattr(public, each) for each in public.__all__})
+        globals()["__all__"] = public.__all__  # from here on it is a module like any other
+        if name not in globals():
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[name]
 
 
 def __dir__() -> list[str]:

@@ -43,6 +43,8 @@ TARGET = "The target's column."
 TASK_COLUMN = "STREAM is one table; this column says which task a row is of."
 JSON = "Print one JSON object."
 WIDE = "Tables as wide and long as they are, whole names included."
+CATEGORIES = "Text columns whose every value becomes a column: names, patterns, or all."
+DATES = "number: dates as days; calendar: as year, month, day, weekday, hour."
 SEPARATOR = "Between the values of CSV files; tab or \\t for tabs."
 
 
@@ -54,6 +56,14 @@ def separator(text: str) -> str:
 def listed(text: str | None) -> list[str] | None:
     """Names between commas."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
+
+
+def reading_of(options: Any) -> Any:
+    """How files are read, for a command with --separator, --categories and --dates."""
+    from ..tasks import Reading
+
+    names = ["*"] if options.categories == "all" else listed(options.categories) or []
+    return Reading(separator(options.separator), tuple(names), options.dates)
 
 
 def command(options: type[O], app: typer.Typer = app) -> Callable[[Command[O]], Command[O]]:

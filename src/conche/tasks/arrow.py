@@ -44,11 +44,12 @@ class ArrowTable(Table):
         return frozenset(field.name for field in self.schema if _is_text(field.type))
 
     @cached_property
-    def codes(self) -> frozenset[str]:
-        """Columns of whole numbers, which may be meant as categories."""
+    def coded(self) -> frozenset[str]:
+        """Texts, and whole numbers: what may be meant as categories."""
         types = pyarrow().types
         known = types.is_integer, types.is_boolean
-        return frozenset(f.name for f in self.schema if any(is_it(f.type) for is_it in known))
+        numbers = (f.name for f in self.schema if any(is_it(f.type) for is_it in known))
+        return self.texts.union(numbers)
 
     @cached_property
     def dates(self) -> frozenset[str]:
@@ -65,7 +66,7 @@ class ArrowTable(Table):
         return name if part is None else part.column
 
     def parts(self, source: str) -> list[str]:
-        if source not in self.texts | self.codes:
+        if source not in self.coded:
             return []
         return [f"{source}={value}" for value in self._categories(source, True)]
 
@@ -73,7 +74,7 @@ class ArrowTable(Table):
         return f"{escape(name)}{'.' if name in self.dates else '='}*"
 
     def _part(self, name: str) -> Part | None:
-        return part_of(name, self.texts | self.codes, self.dates)
+        return part_of(name, self.coded, self.dates)
 
     def encoded(self, names: Sequence[str]) -> list[str]:
         """With the values of categories, and the parts of dates, that are asked for."""
@@ -83,7 +84,7 @@ class ArrowTable(Table):
         out: list[str] = []
         for name in names:
             by_name = name in self.reading.categories
-            if by_name and name not in self.texts | self.codes:
+            if by_name and name not in self.coded:
                 raise StreamError(f"{self.path}: column {name!r} has no texts to be categories of")
             if by_name or (name in self.texts and any(fnmatchcase(name, p) for p in meant)):
                 out += [f"{name}={value}" for value in self._categories(name, by_name)]
@@ -112,13 +113,14 @@ class ArrowTable(Table):
         pairs = list(zip(names, parts, strict=True))
         sources = dict.fromkeys(part.column if part else name for name, part in pairs)
         table = self.columns(list(sources), rows)
+        coded = {part.column for part in parts if part and not part.is_date}
+        texts = {name: _texts(table[name]) for name in coded}  # once for all of their values
         out = np.empty((table.num_rows, len(names)), order="F")
         for j, (name, part) in enumerate(pairs):
-            column = table[part.column if part else name]
+            source = part.column if part else name
+            column = texts[source] if part and not part.is_date else table[source]
             if part is None:
                 self._check_numeric(name, column)
-            elif not part.is_date:
-                column = _texts(column)
             if missing == "refuse" and column.null_count:
                 count = counted(column.null_count, "missing value")
                 raise StreamError(

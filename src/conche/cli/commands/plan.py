@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ParameterError
-from ..options import JSON, SEPARATOR, command, flag, listed, option, separator
+from ..options import (
+    CATEGORIES,
+    DATES,
+    JSON,
+    SEPARATOR,
+    command,
+    flag,
+    listed,
+    option,
+    reading_of,
+)
 
 if TYPE_CHECKING:
     from ...paper.planner import Plan as Advice
@@ -36,6 +46,8 @@ class Plan:
     target: str = option("With --data: the target's column.", "y")
     drop: str | None = option("With --data: all columns but these.")
     missing: str = option("With --data: refuse, or mean to fill missing values.", "refuse")
+    categories: str | None = option(f"With --data: {CATEGORIES}")
+    dates: str | None = option(f"With --data: {DATES}")
     separator: str = option(SEPARATOR, ",")
     nodes: int | None = option("The number of nodes is given: look for remedies.")
     nodes_max: int | None = option("No more nodes than this.")
@@ -81,13 +93,16 @@ def _from_numbers(options: Plan) -> Advice:
 
 
 def _from_data(options: Plan, data: str) -> Advice:
+    from ...common.checks import one_of
+    from ...nodes.scaling import MISSING
     from ...paper import planner
-    from ...tasks import Reading, read_stream
+    from ...tasks import read_stream
     from .. import reports
 
     for name in (*NUMBERS, "energy"):
         if getattr(options, name) is not None:
             raise ParameterError(f"--{name} is estimated where --data is given: leave it out")
+    one_of("missing", options.missing, MISSING)
     with reports.waiting("reading and planning"), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         tasks = read_stream(
@@ -95,7 +110,7 @@ def _from_data(options: Plan, data: str) -> Advice:
             options.target,
             drop=listed(options.drop) or [],
             missing="refuse" if options.missing == "refuse" else "keep",
-            reading=Reading(separator(options.separator)),
+            reading=reading_of(options),
         )
         advice = planner.plan_from_tasks(tasks, options.nodes, options.nodes_max)
     for warning in said:  # now that the spinner is out of the way

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ...common.launch import launched_rank
 from ...errors import ParameterError
 from ..options import (
+    CATEGORIES,
+    DATES,
     SEPARATOR,
     TARGET,
     TASK_COLUMN,
@@ -19,12 +21,12 @@ from ..options import (
     flag,
     listed,
     option,
+    reading_of,
     required,
-    separator,
 )
 
 if TYPE_CHECKING:
-    from ...tasks import FileStream, Reading
+    from ...tasks import FileStream
 
 SOLVER_OPTIONS = ("local_steps", "damping", "rank", "discount", "alpha", "l1_ratio")
 
@@ -42,12 +44,8 @@ class Train:
     weight: str | None = option("Column that says what each sample counts for.")
     features: str | None = option("Only these columns (names or patterns, comma-separated).")
     drop: str | None = option("All columns but these.")
-    categories: str | None = option(
-        "Text columns whose every value becomes a column: names, patterns, or all."
-    )
-    dates: str | None = option(
-        "number: dates as days; calendar: as year, month, day, weekday, hour."
-    )
+    categories: str | None = option(CATEGORIES)
+    dates: str | None = option(DATES)
     separator: str = option(SEPARATOR, ",")
     solver: str = option(
         "memory: does not forget. damped, exact: Algorithm 1. elastic-net: L1.", "memory"
@@ -111,7 +109,7 @@ def train(options: Train) -> None:
         listed(options.drop) or [],
         "refuse" if options.missing == "refuse" else "keep",
         weight=options.weight,
-        reading=_reading(options),
+        reading=reading_of(options),
     )
     y = stream.task(0).y
     labels = _are_labels(options, y)
@@ -158,13 +156,6 @@ def _are_labels(options: Train, y: Any) -> bool:
         if given is not None and not labels:
             raise ParameterError(f"{name} is for labels: the target has numbers (--classify?)")
     return labels
-
-
-def _reading(options: Train) -> Reading:
-    from ...tasks import Reading
-
-    names = ["*"] if options.categories == "all" else listed(options.categories) or []
-    return Reading(separator(options.separator), tuple(names), options.dates)
 
 
 def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
