@@ -18,10 +18,11 @@ from conche.common.arrays import Array
 from conche.common.words import number
 from conche.errors import CorrelationWarning, DataError, ParameterError, StreamError
 from conche.paper import theory
-from conche.paper.planner.plan import candidate_nodes
 from conche.paper.theory import Similarity, estimate
 from conche.paper.theory.estimation import OneTask, estimate_task
-from conche.tasks import read_stream
+from conche.paper.theory.survey import least_squares
+from conche.planner.advice import candidate_nodes
+from conche.tasks import DenseTasks
 
 from .helpers.commands import run_here
 from .helpers.files import write_stream
@@ -31,6 +32,11 @@ NUMBERS: dict[str, Any] = dict(
 )
 
 
+def read_stream(stream: Any) -> list[Task]:
+    """All tasks of a stream on disk."""
+    return list(DenseTasks(stream))
+
+
 def raw_estimates(n: int, p: int, trials: int = 400) -> tuple[Array, list[OneTask]]:
     """Noise and energy estimates of single tasks, over many draws with one truth."""
     rng = np.random.default_rng(0)
@@ -38,7 +44,8 @@ def raw_estimates(n: int, p: int, trials: int = 400) -> tuple[Array, list[OneTas
     found = []
     for _ in range(trials):
         X = rng.standard_normal((n, p))
-        found.append(estimate_task(X, X @ w + np.sqrt(0.5) * rng.standard_normal(n)))
+        y = X @ w + np.sqrt(0.5) * rng.standard_normal(n)
+        found.append(estimate_task(n, X.T @ y, float(y @ y), least_squares(X, y, X.T @ X)))
     return w, found
 
 

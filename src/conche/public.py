@@ -30,8 +30,8 @@ from .model_file import load, save
 from .network import Graph
 from .nodes.solvers import Damped, ElasticNet, Exact, Memory
 from .offline import offline_solution
-from .paper.planner import Plan, plan, plan_from_tasks
 from .paper.simulation import Simulation, simulate
+from .planner import Plan, plan, plan_from_tasks
 from .tasks import CosineFeatures, FileStream, ReLUFeatures, Task, gaussian_tasks, odd_even_mnist
 
 __all__ = [

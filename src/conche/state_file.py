@@ -89,6 +89,7 @@ def _path_description(state: StreamState) -> dict[str, Any]:
     return {
         "n_outputs": state.judge.n_outputs,
         "scores": list(state.judge.scores),
+        "squares": list(state.judge.squares),
         "strengths": list(state.judge.strengths),
         "judged": state.judge.seen,
         "agreed": state.agreed,
@@ -126,7 +127,7 @@ def restored(
     discounts = [described["discount"], *(rival["discount"] for rival in described["rivals"])]
     if sorted(discounts) != sorted(setup.solver.discounts):
         raise ValueError("discounts do not fit the solver")
-    judge = Judge((1.0,), described["n_outputs"], (0.0,))
+    judge = Judge((1.0,), described["n_outputs"], (0.0,), (0.0,))
     blank = StreamState(settings, setup, schema, (), judge, bool(described["flat"]), begun, labels)
     history, tasks = (
         tuple(_records(kind, fields, arrays))
@@ -147,11 +148,13 @@ def _path(blank: StreamState, described: dict[str, Any], arrays: dict[str, Array
         tuple(map(float, described["strengths"])),
         described["n_outputs"],
         tuple(described["scores"]),
+        tuple(described["squares"]),
         int(described["judged"]),
         setup.solver.enough(sum(setup.partition.weight_counts())),
     )
     known = setup.solver.strengths()
-    if len(judge.scores) != len(judge.strengths) or not set(judge.strengths) <= set(known):
+    lengths = {len(judge.scores), len(judge.squares)}
+    if lengths != {len(judge.strengths)} or not set(judge.strengths) <= set(known):
         raise ValueError("scores do not fit the solver")
     if judge.n_outputs != blank.judge.n_outputs:
         raise ValueError("outputs do not fit each other")

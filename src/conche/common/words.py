@@ -15,6 +15,18 @@ def number(x: float) -> str:
     return "unbounded" if np.isinf(x) else f"{x:.3f}" if x < 1e4 else f"{x:.1e}"
 
 
+def size(count: float) -> str:
+    """So many bytes.
+
+    >>> size(512), size(1_500_000)
+    ('512 B', '1.5 MB')
+    """
+    for unit, many in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= many:
+            return f"{count / many:.3g} {unit}"
+    return f"{count:.0f} B"
+
+
 def counted(count: int, noun: str) -> str:
     """So many of something.
 

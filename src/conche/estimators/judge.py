@@ -9,6 +9,7 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..common.outputs import Outputs
+from ..nodes.solvers.ridge import BETTER
 
 TIED = 1e-6  # relative: of scores
 SURE = 1.5  # standard errors by which a discount must have been better than none
@@ -20,18 +21,24 @@ class Judge:
 
     Errors are those that every strength makes on samples that are left out (memory), or made on
     the tasks as they came in, before it learnt them. One strength alone always wins.
+
+    Where there are about as many samples as columns, a weak ridge may be far off in a few
+    directions that the samples left out happen not to show. So one that is weaker than the first,
+    the default, must be surely better than it.
     """
 
     strengths: tuple[float, ...]
     n_outputs: int
     scores: tuple[float, ...]
+    squares: tuple[float, ...]  # sums over samples of (loss - loss with the first strength)^2
     seen: int = 0  # samples
     enough: float = np.inf  # samples after which the winner goes on alone
 
     @classmethod
     def of(cls, strengths: tuple[float, ...], n_outputs: int, enough: float = np.inf) -> Judge:
         """Before the first task."""
-        return cls(strengths, n_outputs, (0.0,) * len(strengths), 0, enough)
+        nothing = (0.0,) * len(strengths)
+        return cls(strengths, n_outputs, nothing, nothing, 0, enough)
 
     def going_on(self, outputs: Outputs | None) -> tuple[Judge, Outputs | None]:
         """For the next task: the winner alone, once enough has been seen; with other outputs of the
@@ -45,6 +52,7 @@ class Judge:
             self,
             strengths=tuple(self.strengths[block] for block in blocks),
             scores=tuple(self.scores[block] for block in blocks),
+            squares=tuple(self.squares[block] for block in blocks),
             n_outputs=len(own.places),
         )
         return new, own.in_blocks(blocks, self.n_outputs)
@@ -54,21 +62,28 @@ class Judge:
         return np.tile(Y, (1, len(self.strengths))) if len(self.strengths) > 1 else Y
 
     def having_seen(self, tested: Array, left_out: Array | None, samples: float) -> Judge:
-        """After a task: ``tested`` is the mean loss from before it was learnt, ``left_out`` that of
-        samples that were left out, where it is known; per output."""
+        """After a task: ``tested`` is the mean loss from before it was learnt, per output;
+        ``left_out``, where it is known, that of samples that were left out, strengths x samples."""
         if len(self.strengths) == 1:
             return self
         each = tested if left_out is None else left_out
         # a strength that has overflowed has lost, and must not spoil the others' sums
         new = np.nan_to_num(each, nan=1e300, posinf=1e300).reshape(len(self.strengths), -1)
         scores = tuple((np.array(self.scores) + new.sum(axis=1)).tolist())
-        return replace(self, scores=scores, seen=self.seen + round(samples))
+        squares = self.squares
+        if left_out is not None:
+            apart = np.minimum(np.abs(new - new[0]), 1e150)
+            squares = tuple((np.array(squares) + np.sum(apart**2, axis=1)).tolist())
+        return replace(self, scores=scores, squares=squares, seen=self.seen + round(samples))
 
     @property
     def winner(self) -> int:
         """The place of the best strength; ties go to the first, the default. Scores that differ by
         less than anybody would notice are tied: rounding must not choose."""
-        scores = np.array(self.scores)
+        scores, strengths = np.array(self.scores), np.array(self.strengths)
+        gain = scores[0] - scores
+        unsure = (strengths < strengths[0]) & (gain <= BETTER * np.sqrt(self.squares))
+        scores = np.where(unsure, np.inf, scores)
         return int(np.flatnonzero(scores <= scores.min() * (1 + TIED))[0])
 
     @property

@@ -1,1 +1,1 @@
-"""The paper's own room: its theory, the planner built on it, its simulation and its figures."""
+"""The paper's own room: its theory, its simulation and its figures."""

@@ -15,11 +15,10 @@ from ..errors import DivergenceError
 from ..network import Coefficients, Lost, Network, Placed
 from ..nodes import Start
 from ..nodes.solvers import Context, Solver
+from ..nodes.solvers.ridge import LEFT_OUT
 from .losses import Loss
 from .objective import Objective
 from .steps import Problem, Standing, Steps
-
-SOME = 256  # samples of a task that are left out to choose the strength of the ridge
 
 
 class Job(NamedTuple):
@@ -62,7 +61,7 @@ class Outcome(NamedTuple):
     objective: Array  # with its penalty, after the last round
     certified: Array  # whether the rounds would have ended by themselves, per output
     lost: Lost | None  # what memory has cost
-    left_out: Array | None  # loss of some samples had they been left out, summed; per output
+    left_out: Array | None  # loss of some samples had they been left out: strengths x samples
     mark: int  # of the task's columns, where they were read from files
 
 
@@ -132,7 +131,7 @@ def _learn(
 def _left_out(network: Network, job: Job, after: Array) -> Array | None:
     """How well some of the samples are predicted by all others: v - h g / (1 - c h), h how much a
     sample bends its own prediction, g and c minus the loss's slope and its curvature there."""
-    rows = np.unique(np.linspace(0, len(after) - 1, SOME).astype(int))
+    rows = np.unique(np.linspace(0, len(after) - 1, LEFT_OUT).astype(int))
     bends = network.leverage(rows)
     if bends is None:
         return None
@@ -141,7 +140,8 @@ def _left_out(network: Network, job: Job, after: Array) -> Array | None:
     if loss.root is not None:  # a sample of weight 3 is three, of which one is left out
         h = h / np.maximum(loss.root[:, None] ** 2, 1.0)
     g, c = loss.descent(v, y), loss.curvature(v, y)
-    return loss.value(v - h * g / np.maximum(1 - c * h, 1e-8), y)
+    each = loss.each(v - h * g / np.maximum(1 - c * h, 1e-8), y)
+    return np.asarray(each.reshape(len(rows), len(bends), -1).sum(axis=2).T)
 
 
 def _check_finite(now: Standing[Any], task: int, i: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_digits
 
 from ..common.arrays import Array
 from ..common.checks import real
@@ -27,6 +26,8 @@ def embedded_digits(
     >>> [task.name for task in train]
     ['0/1', '2/3', '4/5', '6/7', '8/9']
     """
+    from sklearn.datasets import load_digits  # late: it takes longer to import than all of ours
+
     real("test_share", test_share, 0, 1)
     pixels, digits = load_digits(return_X_y=True)
     features = CosineFeatures(n_features, scale, seed).fit_transform(pixels / 16)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -322,21 +320,3 @@ def warn_of_absent(table: Table, absent: Sequence[str]) -> None:
     more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
     said = f"{table.path}: has no column {absent[0]!r}{more}, which is filled in every row"
     warnings.warn(said, stacklevel=3)
-
-
-def read_stream(stream: str | Path, target: str = "y", **options: Any) -> list[Task]:
-    """All tasks of a stream at once, in memory; the target must be numeric. ``options`` are those
-    of `FileStream`; missing values that are kept become their column's mean over the stream."""
-    tasks = []
-    files = FileStream(stream, target, **options)
-    files.growing = False
-    for task in files:
-        if task.X.sparse:
-            raise StreamError(f"{stream}: sparse columns cannot be planned for: give sizes instead")
-        if task.y.dtype.kind == "U":
-            raise StreamError(f"{stream}: column {target!r} is not numeric (text)")
-        tasks.append(Task(np.ascontiguousarray(task.X), task.y.astype(float), name=task.name))
-    if any(np.isnan(task.X).any() for task in tasks):
-        means = np.nanmean(np.concatenate([task.X for task in tasks]), axis=0)
-        tasks = [replace(task, X=np.where(np.isnan(task.X), means, task.X)) for task in tasks]
-    return tasks

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.signal import lfilter
 
 from ..common.arrays import Array
 from ..common.checks import per_task, real, whole
@@ -77,7 +76,7 @@ def correlated(z: Array, correlation: float) -> Array:
         return z
     z = z.copy()
     z[..., 1:] *= np.sqrt(1 - correlation**2)
-    return np.asarray(lfilter([1.0], [1.0, -correlation], z, axis=-1))
+    return _filtered([1.0], correlation, z)
 
 
 def toeplitz_norm(x: Array, correlation: float) -> Array:
@@ -87,7 +86,7 @@ def toeplitz_norm(x: Array, correlation: float) -> Array:
     if correlation == 0:
         return squares
     # s_i = sum_{j<i} e^{i-j} x_j obeys s_i = e (s_{i-1} + x_{i-1})
-    s = lfilter([0.0, correlation], [1.0, -correlation], x, axis=-1)
+    s = _filtered([0.0, correlation], correlation, x)
     return np.asarray(squares + 2 * np.vecdot(x, s))
 
 
@@ -95,3 +94,9 @@ def with_squared_norm(x: Array, squared_norm: float) -> Array:
     """x scaled to this squared norm; the zero vector stays what it is."""
     norm = np.linalg.norm(x)
     return x if norm == 0 else x * (np.sqrt(squared_norm) / norm)
+
+
+def _filtered(b: list[float], correlation: float, x: Array) -> Array:
+    from scipy.signal import lfilter  # late: it takes long to import, and few need it
+
+    return np.asarray(lfilter(b, [1.0, -correlation], x, axis=-1))

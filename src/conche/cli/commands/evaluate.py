@@ -50,10 +50,10 @@ def evaluate(options: Evaluate) -> None:
     from ... import evaluation
     from ...model_file import load_run
     from ...tasks import FileStream, Reading
-    from .. import reports
+    from ..reports import matrix, outputs, streams
 
     if options.plot is not None:
-        reports.check_writable(options.plot, reports.FORMATS)
+        outputs.check_writable(options.plot, outputs.FORMATS)
     model, run = load_run(options.model)
     names = getattr(model, "feature_names_in_", None)
     if names is not None and options.target in names:
@@ -68,13 +68,13 @@ def evaluate(options: Evaluate) -> None:
     training = None
     if options.offline is not None:
         training = FileStream(options.offline, **same).of_model(names)
-    with reports.waiting("evaluating"):
+    with outputs.waiting("evaluating"):
         found = evaluation.evaluate(model, run, test, training, options.metric)
     if options.json:
-        reports.print_evaluation_json(found)
+        streams.print_evaluation_json(found)
     else:
-        reports.print_evaluation(found, options.wide)
+        streams.print_evaluation(found, options.wide)
     if options.plot is not None:  # last: a full disk must not cost the table
-        reports.draw_evaluation(found, options.plot)
+        matrix.draw_evaluation(found, options.plot)
         if not options.json:
             print(f"error matrix: {options.plot}")

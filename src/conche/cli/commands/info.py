@@ -24,11 +24,11 @@ def info(options: Info) -> None:
     conche info model.conche
     """
     from ...model_file import load_run
-    from .. import reports
+    from ..reports import models, objects
 
     model, run = load_run(options.model)
-    known = reports.known_of(model, run, options.model)
+    known = models.known_of(model, run, options.model)
     if options.json:
-        reports.print_object(known)
+        objects.print_object(known)
     else:
-        reports.print_known(known, options.wide)
+        models.print_known(known, options.wide)

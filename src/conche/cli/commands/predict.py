@@ -34,16 +34,16 @@ def predict(options: Predict) -> None:
     from ... import evaluation
     from ...model_file import load_run
     from ...tasks import Reading
-    from .. import reports
+    from ..reports import outputs, streams
 
     if options.out is not None:
-        reports.check_writable(options.out, (".csv", ".parquet"))
+        outputs.check_writable(options.out, (".csv", ".parquet"))
         if options.out.exists() and not options.force:
             raise ParameterError(f"{options.out}: is there already; --force overwrites it")
     model, _ = load_run(options.model)
     keep, reading = listed(options.keep) or [], Reading(separator(options.separator))
     found = [evaluation.predict(model, file, keep, reading) for file in _files(options.file)]
-    reports.write_predictions(found, model, options.out)
+    streams.write_predictions(found, model, options.out)
 
 
 def _files(asked: str) -> list[Path | None]:

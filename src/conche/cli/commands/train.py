@@ -97,8 +97,8 @@ def train(options: Train) -> None:
     from ... import training
     from ...model_file import save
     from ...tasks import FileStream
-    from .. import reports
     from ..record import write_record
+    from ..reports import models, objects, outputs, streams
     from ..rescue import Rescue, partial
 
     stream = FileStream(
@@ -117,7 +117,7 @@ def train(options: Train) -> None:
     stream.check()
     silent = options.json or options.quiet
     if not silent:
-        reports.hints(stream, y, labels)
+        streams.hints(stream, y, labels)
     parameters = _parameters(options, stream)
     model = training.make_model(options.solver, labels, _solver_options(options), **parameters)
     place = options.checkpoint
@@ -125,10 +125,10 @@ def train(options: Train) -> None:
         model, run = training.resumed(model, partial(options.out), stream, classes)
     else:
         model, run = training.begin(model, stream, place, options.resume, classes)
-    reports.check_writable(options.out)
+    outputs.check_writable(options.out)
     training.check_settings(model, stream)
     safe = Rescue(model, options.out, options.checkpoint, run)
-    table = reports.Learning(stream.names, len(run.tasks), labels, options.wide, silent)
+    table = streams.Learning(stream.names, len(run.tasks), labels, options.wide, silent)
     with safe, table.shown() as report:
         for so_far in training.learning(
             model, stream, run=run, classes=classes, checkpoint=options.checkpoint, report=report
@@ -139,9 +139,9 @@ def train(options: Train) -> None:
     if not launched_rank():
         write_record(options, [record["seconds"] for record in model.tasks_])
     if options.json:
-        reports.print_object(reports.known_of(model, safe.run, options.out))
+        objects.print_object(models.known_of(model, safe.run, options.out))
     elif not options.quiet:
-        reports.trained(model, options.out)
+        streams.trained(model, options.out)
 
 
 def _are_labels(options: Train, y: Any) -> bool:

@@ -9,7 +9,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from ...common.words import counted, number, shortened
+from ...common.words import counted, number, shortened, size
 from ...estimators.base import LinearModel
 from ...model_file import Run
 from ..console import Console
@@ -71,7 +71,7 @@ def print_known(known: dict[str, Any], wide: bool = False) -> None:
         say(f"{len(known['classes'])} classes: {some}")
     given = ", ".join(f"{name}={value}" for name, value in known["options"].items())
     say(f"options: {given or 'the defaults'}")
-    say(f"file {_size(known['file_bytes'])}; the nodes keep {_size(known['kept_bytes'])}")
+    say(f"file {size(known['file_bytes'])}; the nodes keep {size(known['kept_bytes'])}")
     say("")
     for k, node in enumerate(known["nodes"][:MANY]):
         some = ", ".join(node["some"]) + (", ..." * (node["columns"] > len(node["some"]) > 0))
@@ -98,10 +98,3 @@ def _print_history(history: list[dict[str, Any]], wide: bool) -> None:
         took = f"{record['seconds']:.2f}" if record["seconds"] > 0 else "-"
         table.add_row(name, f"{record['samples']:,}", *errors, took, sent)
     Console(highlight=False, width=10_000 if wide else None).print(table)
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} bytes"

@@ -8,27 +8,22 @@ import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich import box
 from rich.table import Table
 
 from ...common.atomic import write_atomically
 from ...common.extras import need
-from ...common.words import counted, number
-from ...paper.planner import Plan
+from ...common.words import counted, number, size
+from ...planner import Plan
 from ..console import Console
 from .objects import print_object
 
-FORMATS = (".png", ".svg", ".pdf")
-
-
-def waiting(what: str) -> Any:
-    """A spinner on the terminal while something takes its time; nothing in a file or a pipe."""
-    return Console(stderr=True).status(f"{what} ...")
-
 
 def print_plan(plan: Plan) -> None:
-    """A table of the candidates, the remedies if any, the advice, and what it assumes."""
+    """Both methods, Algorithm 1's candidates and remedies if any, the advice, what it assumes."""
     console = Console()
+    _print_methods(plan, console)
     console.print(plan.method, style="bold", highlight=False)
     table = Table(box=box.SIMPLE_HEAD)
     for name in ("nodes", "columns", "error", "radius"):
@@ -41,7 +36,7 @@ def print_plan(plan: Plan) -> None:
             str(row["n_nodes"]),
             "/".join(f"{s:,}" for s in sizes),
             number(row["error"]),
-            number(max(row["spectral_radius"], 0.0)),
+            number(np.maximum(row["spectral_radius"], 0.0)),
             row["warning"] or ("<- advised" if best and not plan.given else ""),
             style="bold" if best else None,
         )
@@ -56,6 +51,35 @@ def print_plan(plan: Plan) -> None:
     console.print(plan.text, highlight=False, markup=False)
     assumed = "Assumed: " + "; ".join(plan.assumptions) + "."
     console.print(assumed, style="dim", highlight=False, markup=False)
+
+
+def _print_methods(plan: Plan, console: Console) -> None:
+    """Two rows: what memory buys."""
+    memory, plain = plan.memory, plan.rounds
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
+    for name in ("error", "nodes", "a node keeps", "sent a task", "exchanges", "seconds a task"):
+        table.add_column(name, justify="right")
+    for name, error, row in (
+        ("Algorithm 1", plan.error, plain),
+        ("Conche method", memory.error, memory),
+    ):
+        took = f"{row.seconds:.2g}"
+        sizes = size(row.kept_bytes), size(row.bytes)
+        table.add_row(name, number(error), str(row.n_nodes), *sizes, str(row.exchanges), took)
+    console.print(table)
+    lost = f", {memory.loss:.1%} of the error lost by it" if memory.loss > 0 else ""
+    least = f"rank {memory.smallest_rank} would lose no more than {memory.loss_limit:.1%}"
+    if memory.smallest_rank >= memory.rank:
+        least = f"a smaller one would lose more than {memory.loss_limit:.1%}"
+    said = f"Conche method: rank {memory.rank}{lost}; {least}."
+    if memory.discount < 1:
+        said += (
+            f" If only the newest task counts, discount {memory.discount:.2f}: "
+            f"{number(memory.newest)} there, {number(memory.newest_undiscounted)} without."
+        )
+    console.print(said, highlight=False)
+    console.print()
 
 
 def print_json(plan: Plan) -> None:
@@ -80,6 +104,9 @@ def draw_plan(plan: Plan, path: Path) -> None:
     for i, K in enumerate(unbounded):
         label = None if i else "unbounded"
         axis.axvline(K, color="#D55E00", ls=":", lw=1.5, label=label)
+    if math.isfinite(plan.memory.error):
+        label = f"Conche method, any number: {number(plan.memory.error)}"
+        axis.axhline(plan.memory.error, color="#CC79A7", ls="-.", lw=1.5, label=label)
     if math.isfinite(plan.centralised):
         axis.axhline(plan.centralised, color="black", ls="--", lw=1, label="one node")
     if math.isfinite(plan.error):
@@ -92,7 +119,7 @@ def draw_plan(plan: Plan, path: Path) -> None:
     )
     axis.set_title(f"{plan.method}\n{plan.setting}", fontsize=10)
     _ticks(axis, [row["n_nodes"] for row in plan.table])
-    if max(errors) > 20 * min(errors):
+    if errors and max(errors) > 20 * min(errors):
         axis.set_yscale("log")
     axis.grid(alpha=0.25)
     axis.legend(fontsize=9)

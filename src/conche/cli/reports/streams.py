@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ from ...common.arrays import Array
 from ...common.atomic import write_atomically
 from ...common.extras import need
 from ...common.words import counted, number, shortened
-from ...errors import ParameterError
 from ...evaluation import Evaluation, Predictions, mean_of
 from ...tasks import FileStream
 from ...training import Report
@@ -32,18 +30,6 @@ from .objects import print_object
 MANY = 12  # rows of an error matrix
 LONGEST_NAME = 22  # of a task, where a table has to fit 80 columns
 FEW_VALUES = 20  # of a target, which may be labels
-
-
-def check_writable(path: Path, suffixes: Sequence[str] = ()) -> None:
-    """Before hours of work: is there a folder to write in, and is the suffix one we know?"""
-    if suffixes and path.suffix.lower() not in suffixes:
-        raise ParameterError(f"{path}: the name must end in {', '.join(suffixes)}")
-    if path.is_dir():
-        raise ParameterError(f"{path}: is a folder")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}: no such folder to write {path.name} in")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"{path.parent}: {path.name} cannot be written here")
 
 
 def hints(stream: FileStream, y: Any, labels: bool) -> None:

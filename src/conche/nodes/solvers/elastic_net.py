@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
-from sklearn.linear_model import enet_path
 
 from ...common.arrays import Array, Block, as_dense, without_mean
 from ..scalars import ElasticNetScalars
@@ -120,6 +119,8 @@ class CoordinateDescent(Proposing):
 
     def _descend(self, chosen: Array, target: Array, u: Array) -> Array:
         """Coordinate descent on some columns; scikit-learn divides by n and by our curvature."""
+        from sklearn.linear_model import enet_path  # late: it takes longer than all of ours
+
         n, total = len(target), self.l1 + self.l2
         columns = self.block[:, chosen]
         if self.free:  # its best value follows the others: what is centred need not ask for it

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 from scipy.sparse.linalg import lsmr
-from sklearn.exceptions import ConvergenceWarning
 
 from ...common.arrays import Array, Block, by_columns, gram
 from ...errors import DataError
@@ -255,6 +254,8 @@ class Iterative(Factored):
         damp = float(np.sqrt(self.ridge))
         z, stop, *_ = lsmr(self.block, g, damp=damp, atol=tol, btol=tol, conlim=0, maxiter=limit)
         if stop == 7:
+            from sklearn.exceptions import ConvergenceWarning  # late: it takes long
+
             warnings.warn(
                 f"a sparse block of {self.block.shape[1]} columns was not solved to full accuracy "
                 f"in {limit} LSMR steps: it is ill conditioned; try solver='damped'",

@@ -94,7 +94,8 @@ class Equilibrated(NamedTuple):
         scaled = M / size
         scaled /= size[:, None]
         scaled.flat[:: len(M) + 1] = 1.0
-        inner = Cholesky.of(scaled, worst=WELL_CONDITIONED)
+        # what is estimated is that of the 1-norm, about root p times as bad as lengths have it
+        inner = Cholesky.of(scaled, worst=WELL_CONDITIONED / len(M) ** 0.5)
         return None if inner is None else cls(size[:, None], inner)
 
     def solve(self, b: Array) -> Array:

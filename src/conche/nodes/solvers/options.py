@@ -6,10 +6,9 @@ make no sense cannot be written. ``solver="memory"`` is short for ``solver=Memor
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from typing import Any, Literal
-
-from sklearn.base import BaseEstimator
+from typing import Any, Literal, Self
 
 from ...common.checks import one_of, real, whole
 from ...errors import ParameterError
@@ -28,7 +27,10 @@ MOST_NUMBERS = 1 << 25  # of all directions together: 256 MB
 SPARSE_NUMBERS = 5 << 19  # the same for sparse columns, which take little themselves: 20 MB
 
 SIDE_BY_SIDE = (1.0, 1e-4, 1e-3, 1e-2, 0.1, 3.0, 10.0, 30.0, 100.0)  # strengths of the ridge
-# Where most of the past is lost, a weak ridge forgets more than samples that are left out can tell.
+# Where part of the past is lost, how much a sample bends its own prediction is known roughly: a
+# choice among fewer does less harm.
+LIMITED_SIDE_BY_SIDE = (1.0, 0.01, 0.1, 3.0, 10.0)
+# Where most of it is, a weak ridge forgets more than samples that are left out can tell.
 SPARSE_SIDE_BY_SIDE = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 DISCOUNTS: tuple[float, ...] = (1.0, 0.9, 0.7, 0.4, 0.1, 0.0)  # of the past, a task
@@ -37,8 +39,35 @@ Damping = float | Literal["auto"] | None
 Discount = float | Literal["auto"]
 
 
-class SolverOption(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn ships no types
-    """What a node does with its block, as a user says it."""
+class SolverOption(ABC):
+    """What a node does with its block, as a user says it.
+
+    It has what scikit-learn asks of an object to clone it and to search over its parameters, but
+    not its base class: importing that takes longer than a plan does.
+    """
+
+    @classmethod
+    def _names(cls) -> list[str]:
+        return sorted(inspect.signature(cls).parameters)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name."""
+        return {name: getattr(self, name) for name in self._names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters by name."""
+        for name, value in params.items():
+            if name not in self._names():
+                known = ", ".join(self._names())
+                raise ValueError(f"{type(self).__name__} has no parameter {name!r}, only {known}")
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        known = inspect.signature(type(self)).parameters
+        given = self.get_params().items()
+        changed = [f"{name}={v!r}" for name, v in given if repr(v) != repr(known[name].default)]
+        return f"{type(self).__name__}({', '.join(changed)})"
 
     @abstractmethod
     def solver(
@@ -110,8 +139,9 @@ class Memory(SolverOption):
         alone, as on a `Graph`.
     damping : the ridge lambda that the stream starts with. None: every column has its own, which
         depends on neither its unit nor its origin (sparse columns share one). Nine strengths of it
-        learn side by side until two samples a column have been seen; then the one that predicts
-        samples best that are left out goes on alone. ``"auto"``: all of them go on for ever.
+        (five where memory is limited) learn side by side until two samples a column have been
+        seen; then the one that predicts samples best that are left out goes on alone; one weaker
+        than the default must be surely better. ``"auto"``: all of them go on for ever.
     discount : the weight of the past per task; 1 never forgets. ``"auto"``: six pasts with weights
         from 1 to 0 learn side by side (six times the work), each predicts every task before it
         learns it, and one that forgets becomes the model once it has been surely better.
@@ -146,11 +176,17 @@ class Memory(SolverOption):
             discounts = (real("discount", self.discount, most=1.0, beside="'auto'"),)
         each: tuple[float, ...] = (1.0,)
         if auto or damping is None:
-            strengths = SPARSE_SIDE_BY_SIDE if sparse and n_weights > rank else SIDE_BY_SIDE
-            each = strengths if rank else STRENGTHS if auto else each
+            each = side_by_side(n_weights, rank, sparse) if rank else STRENGTHS if auto else each
         if n_weights <= rank:
             return PooledMemory(damping, discounts, seed, each, not auto)
         return PrincipalMemory(damping, discounts, seed, each, not auto, rank, sparse and rank > 0)
+
+
+def side_by_side(n_weights: int, rank: int, sparse: bool = False) -> tuple[float, ...]:
+    """Strengths of the ridge that are tried, the default first."""
+    if n_weights <= rank:
+        return SIDE_BY_SIDE
+    return SPARSE_SIDE_BY_SIDE if sparse else LIMITED_SIDE_BY_SIDE
 
 
 def default_rank(n_columns: int, sparse: bool = False) -> int:

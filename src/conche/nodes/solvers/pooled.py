@@ -42,12 +42,13 @@ class PooledMemory(Ridged["PooledBlock"]):
         return OneNode()
 
     def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
-        """Also whether its coordinates may change: an open ridge, or a rotation yet to come."""
-        may = bool(kept) and (may_change(kept) or "rotation" not in kept)
-        return np.append(super().report(block, kept, root), may)
+        """Also whether its coordinates may change: an open ridge; or a rotation yet to come."""
+        may, plain = bool(kept) and may_change(kept), bool(kept) and "rotation" not in kept
+        return np.append(super().report(block, kept, root), [may, plain])
 
     def agree(self, report: Array, context: Context) -> Context:
-        return replace(super().agree(report[:2], context), turning=bool(report[2]))
+        turning = bool(report[2]) or (context.apart and bool(report[3]))
+        return replace(super().agree(report[:2], context), turning=turning)
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> PooledBlock:
         """Nothing is factorised here: the columns are made ready to be sent."""

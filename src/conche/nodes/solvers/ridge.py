@@ -25,6 +25,8 @@ from .factor import TOO_LARGE
 DEFAULT_DAMPING = 4.0  # samples that the ridge counts for, at least
 WEIGHTS_TO_A_SAMPLE = 32.0  # and one for so many columns: a signal 32 times its noise
 ENOUGH_TIMES = 2  # samples for a column, after which the strength of the ridge hardly matters
+LEFT_OUT = 256  # samples of a task that are left out to choose that strength
+BETTER = 1.0  # standard errors by which one weaker than the default must do better there
 CONSTANT_DAMPING = 1e-3  # the same for constant columns
 FREE = 1e-10  # the intercept's ridge: next to none
 LEAST_DAMPING = 1e-12  # relative: what damping=0 means

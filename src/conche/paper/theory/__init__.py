@@ -17,12 +17,14 @@ from .offline import best_damping, offline_error
 from .recursion import generalization_error, training_error
 from .similarity import Similarity
 from .stability import spectral_radius, theorem_2_condition
+from .tracking import best_discount, tracking_error
 
 __all__ = [
     "Moments",
     "Similarity",
     "TaskStatistics",
     "best_damping",
+    "best_discount",
     "contraction",
     "corollary_1",
     "corollary_3",
@@ -39,5 +41,6 @@ __all__ = [
     "spectral_radius",
     "theorem_2",
     "theorem_2_condition",
+    "tracking_error",
     "training_error",
 ]

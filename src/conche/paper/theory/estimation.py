@@ -3,23 +3,25 @@
 Under the paper's model (features of mean zero and variance one, independent) every task's numbers
 below are unbiased, for p > n and for p < n, but for what standardising with estimated means and
 deviations costs (of the order of one over all samples). The generalization error is linear in them.
+One pass over the stream (`conche.paper.theory.survey`), one task in memory at a time.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from ...common.arrays import Array, as_dense
-from ...errors import CorrelationWarning, DataError, ParameterError
+from ...common.arrays import Array
+from ...errors import CorrelationWarning
 from ...nodes import Partition
 from ...tasks import Task
 from ..sizes import Blocks
 from .similarity import Similarity, VectorSimilarity
+from .survey import Fit, Survey
 
 ROUGH = 1.25  # tr(Sigma^2)/p from here on: the isotropic theory is a rough guide
 
@@ -39,7 +41,8 @@ class TaskStatistics:
     ``vectors`` are unbiased estimates of the tasks' unknowns (T x p, for standardised features),
     with variance ``spread[t]`` per entry; ``noise_var`` and ``energy`` are sigma_t^2 and |w*_t|^2,
     with standard errors. ``correlation`` is tr(Sigma^2)/p: 1 for independent features, nan where
-    tasks of one row do not show it.
+    tasks of one row do not show it. ``spectrum`` has the eigenvalues of the standardised columns'
+    covariance, ``tails`` the mean fourth moment of their entries: 3 for Gaussian ones.
     """
 
     n_samples: Array
@@ -53,6 +56,8 @@ class TaskStatistics:
     power: Array  # mean square of y per task: energy + noise_var
     pooled_residual: float  # residual variance of least squares on all tasks; nan where N <= p
     correlation: float
+    spectrum: Array
+    tails: float
 
     @property
     def n_tasks(self) -> int:
@@ -122,14 +127,26 @@ class TaskStatistics:
         stderr = np.sqrt(near.var(ddof=1) / len(near) + far.var(ddof=1) / len(far))
         return float((near.mean() - far.mean()) / stderr) if stderr > 0 else 0.0
 
+    def walk(self) -> float:
+        """E |w*_{t+1} - w*_t|^2 where unknowns follow a random walk: by how much tasks i and j are
+        less alike than neighbours, over the steps between them, at least 0."""
+        T = self.n_tasks
+        if T < 3:
+            return 0.0
+        products, i, j = self._products(), *np.triu_indices(T, 1)
+        energy = np.clip(self.energy, 0.0, None)
+        apart = energy[i] + energy[j] - 2 * products[i, j]  # own parts, and |j - i| steps
+        slope = np.polyfit(j - i, apart, 1)[0]
+        return max(float(slope), 0.0)
+
     def _products(self) -> Array:
         return np.asarray(self.vectors @ self.vectors.T)
 
 
-def estimate(tasks: Sequence[Task]) -> TaskStatistics:
-    """Estimate noise, energy and unknowns of every task.
+def estimate(tasks: Iterable[Task]) -> TaskStatistics:
+    """Estimate noise, energy and unknowns of every task, and how the columns vary together.
 
-    Features are first standardised with the means and deviations of the whole stream, and targets
+    Features are standardised with the means and deviations of the whole stream, and targets
     centred. For each task the less noisy of two unbiased estimates is taken: A^T y / n (any shape;
     norms and noise after Dicker, 2014), or least squares where n is well above p.
 
@@ -141,23 +158,21 @@ def estimate(tasks: Sequence[Task]) -> TaskStatistics:
     >>> [round(number, 2) for number in found.summary()]
     [0.05, 1.0, 0.75]
     """
-    if len(tasks) == 0:
-        raise ParameterError("there are no tasks")
-    widths = {t.n_features for t in tasks}
-    if len(widths) > 1:
-        raise DataError(f"tasks have different numbers of columns: {sorted(widths)}")
-    Xs, ys = _standardised(tasks)
-    correlation = _correlation(Xs)
-    if correlation > ROUGH:
+    survey = Survey()
+    for task in tasks:
+        survey.add(task)
+    seen = survey.result()
+    if seen.correlation > ROUGH:
         warnings.warn(
-            f"the features are correlated (tr(Sigma^2)/p = {correlation:.2f}, 1 for independent "
-            f"ones): the isotropic theory of Algorithm 1 is a rough guide here",
+            f"the features are correlated (tr(Sigma^2)/p = {seen.correlation:.2f}, 1 for "
+            f"independent ones): the isotropic theory of Algorithm 1 is a rough guide here",
             CorrelationWarning,
-            stacklevel=3,
+            stacklevel=2,
         )
-    each = [estimate_task(X, y) for X, y in zip(Xs, ys, strict=True)]
+    parts = zip(seen.n_samples, seen.back, seen.squares, seen.fits, strict=True)
+    each = [estimate_task(int(n), back, power, fit) for n, back, power, fit in parts]
     return TaskStatistics(
-        n_samples=np.array([t.n_samples for t in tasks]),
+        n_samples=seen.n_samples,
         vectors=np.array([one.vector for one in each]),
         spread=np.array([one.spread for one in each]),
         inflation=np.array([one.inflation for one in each]),
@@ -165,21 +180,12 @@ def estimate(tasks: Sequence[Task]) -> TaskStatistics:
         noise_stderr=np.array([one.noise_stderr for one in each]),
         energy=np.array([one.energy for one in each]),
         energy_stderr=np.array([one.energy_stderr for one in each]),
-        power=np.array([np.mean(y**2) for y in ys]),
-        pooled_residual=_pooled_residual(Xs, ys),
-        correlation=correlation,
+        power=seen.squares / seen.n_samples,
+        pooled_residual=seen.pooled_residual,
+        correlation=seen.correlation,
+        spectrum=seen.spectrum,
+        tails=seen.tails,
     )
-
-
-def _pooled_residual(Xs: list[Array], ys: list[Array]) -> float:
-    """The residual variance of one least-squares fit to all tasks; nan where N is not above p."""
-    N, p = sum(len(y) for y in ys), Xs[0].shape[1]
-    if p + 10 > N:
-        return float("nan")
-    G = sum(X.T @ X for X in Xs)
-    b = sum(X.T @ y for X, y in zip(Xs, ys, strict=True))
-    w, *_ = np.linalg.lstsq(G, b, rcond=None)
-    return float(sum(np.sum((y - X @ w) ** 2) for X, y in zip(Xs, ys, strict=True))) / (N - p)
 
 
 class OneTask(NamedTuple):
@@ -194,26 +200,25 @@ class OneTask(NamedTuple):
     energy_stderr: float
 
 
-def estimate_task(X: Array, y: Array) -> OneTask:
+def estimate_task(n: int, back: Array, power: float, fit: Fit | None = None) -> OneTask:
     """One task's unknowns, noise and energy, by the less noisy of the two estimates.
 
-    ``X`` is standardised and ``y`` centred, with numbers that do not come from this task alone.
+    ``back`` is A^T y and ``power`` |y|^2 for standardised columns and a centred target, with
+    numbers that do not come from this task alone; ``fit`` its least squares, where there are
+    samples enough.
     """
-    n, p = X.shape
-    back, power = X.T @ y, float(y @ y)
+    p, square = len(back), float(back @ back)
     # Dicker (2014), covariance known to be the identity
-    noise = ((p + n + 1) * power - back @ back) / (n * (n + 1))
-    energy = (back @ back - p * power) / (n * (n + 1))
+    noise = ((p + n + 1) * power - square) / (n * (n + 1))
+    energy = (square - p * power) / (n * (n + 1))
     v = power / n  # energy + noise
     s, e = max(noise, 0.0), max(energy, 0.0)
     noise_err = np.sqrt(2 / n * (p / n * v**2 + s**2 + e**2))
     energy_err = np.sqrt(max(0.0, 2 / n * ((1 + p / n) * v**2 - s**2 + 3 * e**2)))
     marginal = OneTask(back / n, v / n, 1 + 1 / n, noise, noise_err, energy, energy_err)
-    if n < p + 10:
+    if fit is None:
         return marginal
-    w, *_ = np.linalg.lstsq(X, y, rcond=None)
-    left = n - p
-    noise_ls = float(np.sum((y - X @ w) ** 2)) / left
+    w, noise_ls, left = fit
     spread = noise_ls / (left - 1)
     if spread >= v / n:
         return marginal
@@ -221,42 +226,3 @@ def estimate_task(X: Array, y: Array) -> OneTask:
     energy_ls = float(w @ w) - p * spread
     energy_err = np.sqrt(4 * max(energy_ls, 0) * spread + 2 * p * spread**2)
     return OneTask(w, spread, 1.0, noise_ls, noise_err, energy_ls, energy_err)
-
-
-def _standardised(tasks: Sequence[Task]) -> tuple[list[Array], list[Array]]:
-    """Features and targets in the units of the whole stream, checked."""
-    Xs = [np.asarray(as_dense(t.X), dtype=float) for t in tasks]
-    ys = [np.asarray(t.y, dtype=float) for t in tasks]
-    for t, (X, y) in enumerate(zip(Xs, ys, strict=True), start=1):
-        if y.ndim != 1:
-            raise DataError(f"task {t}: y must have one dimension to be planned for")
-        if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
-            raise DataError(f"task {t} has missing or infinite values")
-    n = sum(len(X) for X in Xs)
-    mean = sum(X.sum(axis=0) for X in Xs) / n
-    var = sum(((X - mean) ** 2).sum(axis=0) for X in Xs) / n
-    varies = var > 1e-20 * mean**2  # a constant column becomes zero
-    if not np.any(varies):
-        raise DataError("no column varies: there is nothing to plan from")
-    if not np.all(np.isfinite(var)):
-        raise DataError("the features are too large: their squares overflow; scale them")
-    scale = np.sqrt(np.where(varies, var, np.inf))
-    level = sum(y.sum() for y in ys) / n
-    return [(X - mean) / scale for X in Xs], [y - level for y in ys]
-
-
-def _correlation(Xs: list[Array], most: int = 2000) -> float:
-    """tr(Sigma^2)/p without bias, from products of different samples: E (x . x')^2 = tr(Sigma^2).
-
-    The mean over pairs of rows within a task; at most 2000 rows a task are looked at. Not a number
-    where no task has two rows.
-    """
-    total, pairs, p = 0.0, 0, Xs[0].shape[1]
-    for X in Xs:
-        rows = X[:most]
-        n = len(rows)
-        if n > 1:
-            G = rows @ rows.T
-            total += float(np.sum(G**2) - np.sum(np.diag(G) ** 2))
-            pairs += n * (n - 1)
-    return total / pairs / p if pairs else float("nan")

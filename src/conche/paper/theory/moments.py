@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
 
 from ...common.arrays import Array
 from ...common.checks import whole
@@ -25,6 +24,7 @@ from ..sizes import block_sizes, samples_per_task
 from .draws import draw_moments
 
 SAMPLED_ENTRIES = 4e6  # of A, in all draws together
+NEWTON = 200  # steps at most
 
 
 def r_and_gamma(n_samples: float, partition: Sequence[int] | Array) -> tuple[Array, Array]:
@@ -180,7 +180,11 @@ def _largest_root(d: Array, b: Array) -> float:
     if upper - lower <= 1e-15 * max(1.0, abs(upper)):
         return lower
 
-    def secular(x: float) -> float:
-        return float(np.sum(b / (x - d))) - 1
-
-    return float(brentq(secular, lower, upper, xtol=1e-15, rtol=8.9e-16))
+    x = lower  # the sum is convex and falls: Newton's steps from here never pass the root
+    for _ in range(NEWTON):
+        each = b / (x - d)
+        step = float((np.sum(each) - 1) / np.sum(each / (x - d)))
+        x += max(step, 0.0)
+        if step <= 1e-16 * abs(x):
+            break
+    return min(x, upper)

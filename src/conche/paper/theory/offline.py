@@ -12,10 +12,10 @@ the tasks their inner products alone: p = 10^12 costs what p = 10 does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ...common.arrays import Array
 from ...common.checks import real
@@ -52,13 +52,49 @@ def offline_error(
     >>> offline_error(similarity, n_samples=64, noise_var=0.01).round(3)
     array([0.354, 0.264, 0.213])
     """
-    T, p = similarity.n_tasks, int(similarity.partition.sum())
+    p, damping = int(similarity.partition.sum()), real("damping", damping)
+    stops = path(similarity, n_samples, noise_var)
+    return np.array([stop.error(stop.with_all, p, damping) for stop in stops])
+
+
+class Stop(NamedTuple):
+    """What theory needs to know of the tasks up to one of them."""
+
+    N: int  # samples of all tasks so far
+    square: float  # |m|^2 of the tasks' mean, weighed by their samples
+    own: float  # sum of n_t |w*_t|^2
+    loud: float  # sum of n_t sigma_t^2
+    with_this: Aim
+    with_all: Aim
+
+    def length(self, known: Resolvent) -> float:
+        """E |w|^2."""
+        between = known.pairs * self.N**2 * self.square
+        return between + known.own * self.own + known.noise * self.loud
+
+    def error(self, aim: Aim, p: int, damping: float) -> float:
+        """The expected squared error of the estimate so far, where ``aim`` says."""
+        known = resolvent(self.N, p, damping)
+        if not np.isfinite(known.noise):
+            return float("inf") if self.own + self.loud > 0 else aim.target
+        return self.length(known) - 2 * known.mean * aim.product + aim.target
+
+
+class Aim(NamedTuple):
+    """Where the error is looked at: <m, w*> and |w*|^2 + sigma^2, in one task or in the mean."""
+
+    product: float
+    target: float
+
+
+def path(similarity: Similarity, n_samples: Numbers, noise_var: Numbers) -> Iterator[Stop]:
+    """One `Stop` after every task."""
+    T = similarity.n_tasks
     ns, noise = samples_per_task(n_samples, T), noise_per_task(noise_var, T)
-    damping = real("damping", damping)
     target = similarity.total_energy() / T + float(noise.mean())
-    mean, square = similarity.start(), 0.0  # m, the tasks' mean weighed by their rows, and |m|^2
-    own = loud = 0.0  # sums of n_t |w*_t|^2 and n_t sigma_t^2
-    N, errors = 0, []
+    mean, square = similarity.start(), 0.0
+    own = loud = 0.0
+    N = 0
     for t, n in enumerate(ns.tolist()):
         N += n
         rho, energy = n / N, float(similarity.energies(t).sum())
@@ -66,13 +102,9 @@ def offline_error(
         square = (1 - rho) ** 2 * square + 2 * rho * (1 - rho) * across + rho**2 * energy
         mean = similarity.advance(mean, t, np.full(len(similarity.partition), rho))
         own, loud = own + n * energy, loud + n * float(noise[t])
-        known = resolvent(N, p, damping)
-        if not np.isfinite(known.noise):
-            errors.append(np.inf if own + loud > 0 else target)
-            continue
-        length = known.pairs * N**2 * square + known.own * own + known.noise * loud
-        errors.append(length - 2 * known.mean * float(similarity.with_all(mean).sum()) / T + target)
-    return np.array(errors)
+        this = Aim((1 - rho) * across + rho * energy, energy + float(noise[t]))
+        every = Aim(float(similarity.with_all(mean).sum()) / T, target)
+        yield Stop(N, square, own, loud, this, every)
 
 
 def best_damping(similarity: Similarity, n_samples: Numbers, noise_var: Numbers) -> float:
@@ -85,6 +117,8 @@ def best_damping(similarity: Similarity, n_samples: Numbers, noise_var: Numbers)
     >>> round(best_damping(one, n_samples=100, noise_var=0.1), 1)
     12.8
     """
+    from scipy.optimize import minimize_scalar  # late: it takes long to import, and plans are quick
+
     p = float(similarity.partition.sum())
 
     def error(log: float) -> float:

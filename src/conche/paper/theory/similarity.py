@@ -52,7 +52,11 @@ class Similarity(ABC):
 
     @staticmethod
     def shared(
-        n_tasks: int, partition: Sequence[int] | Array, n_shared: float, energy: float = 1.0
+        n_tasks: int,
+        partition: Sequence[int] | Array,
+        n_shared: float,
+        energy: float = 1.0,
+        drift: float = 0.0,
     ) -> Similarity:
         """The expectation under Task Model 1: all tasks have their first unknowns in common.
 
@@ -61,11 +65,13 @@ class Similarity(ABC):
         n_tasks, partition : T, and the block sizes.
         n_shared : how many unknowns the tasks share (the paper's p_S).
         energy : E |w*_t|^2; every unknown has variance energy / n_features.
+        drift : all unknowns also follow a random walk: E |w*_{t+1} - w*_t|^2, beyond what tasks
+            have of their own. ``energy`` is then the first task's.
 
         >>> Similarity.shared(n_tasks=16, partition=[4, 4], n_shared=6).energies(0)
         array([0.5, 0.5])
         """
-        return SharedSimilarity(n_tasks, partition, n_shared, energy)
+        return SharedSimilarity(n_tasks, partition, n_shared, energy, drift)
 
     @staticmethod
     def from_tasks(tasks: Sequence[Task], partition: Blocks) -> Similarity:
@@ -77,6 +83,10 @@ class Similarity(ABC):
     @abstractmethod
     def energies(self, t: int) -> Array:
         """g_{tt,k}: the squared norm of task t's unknowns in every block."""
+
+    @abstractmethod
+    def products(self) -> Array:
+        """<w*_i, w*_j> for all pairs of tasks, over all blocks: T x T."""
 
     @abstractmethod
     def start(self) -> Mean:
@@ -122,6 +132,9 @@ class VectorSimilarity(Similarity):
     def energies(self, t: int) -> Array:
         return self._blocks(self.W[t] ** 2) - self.excess[t]
 
+    def products(self) -> Array:
+        return np.asarray(self.W @ self.W.T - np.diag(self.excess.sum(axis=1)))
+
     def start(self) -> Mean:
         return np.zeros(self.W.shape[1]), np.zeros(len(self.partition))
 
@@ -138,10 +151,19 @@ class VectorSimilarity(Similarity):
 
 
 class SharedSimilarity(Similarity):
-    """g_{ij,k} = common_k + [i = j] own_k: the mean is the K numbers sum_j a_{j,k}."""
+    """g_{ij,k} = common_k + [i = j] own_k + step_k min(i, j), tasks counted from 0.
+
+    The mean is three numbers a block: sums over j of a_{j,k}, of a_{j,k} j, and of
+    a_{j,k} sum_i min(i, j).
+    """
 
     def __init__(
-        self, n_tasks: int, partition: Sequence[int] | Array, n_shared: float, energy: float = 1.0
+        self,
+        n_tasks: int,
+        partition: Sequence[int] | Array,
+        n_shared: float,
+        energy: float = 1.0,
+        drift: float = 0.0,
     ):
         self.n_tasks = whole("n_tasks", n_tasks)
         self.partition = block_sizes(partition)
@@ -150,21 +172,29 @@ class SharedSimilarity(Similarity):
         in_common = np.clip(real("n_shared", n_shared, 0, p) - edges[:-1], 0, self.partition)
         self.common = real("energy", energy) * in_common / p
         self.own = energy * (self.partition - in_common) / p
+        self.step = real("drift", drift) * self.partition / p
 
     def energies(self, t: int) -> Array:
-        return self.common + self.own
+        return self.common + self.own + t * self.step
+
+    def products(self) -> Array:
+        t = np.arange(self.n_tasks)
+        walk = self.step.sum() * np.minimum(t[:, None], t)
+        return np.asarray(self.common.sum() + walk + self.own.sum() * np.eye(self.n_tasks))
 
     def start(self) -> Mean:
-        return (np.zeros(len(self.common)),)
+        return tuple(np.zeros((3, len(self.common))))
 
     def with_task(self, mean: Mean, t: int) -> Array:
-        return self.common * mean[0]
+        return self.common * mean[0] + self.step * mean[1]
 
     def with_all(self, mean: Mean) -> Array:
-        return (self.n_tasks * self.common + self.own) * mean[0]
+        return (self.n_tasks * self.common + self.own) * mean[0] + self.step * mean[2]
 
     def advance(self, mean: Mean, t: int, rho: Array) -> Mean:
-        return ((1 - rho) * mean[0] + rho,)
+        later = t * (t + 1) / 2 + t * (self.n_tasks - 1 - t)  # sum_i min(i, t)
+        return tuple((1 - rho) * m + rho * a for m, a in zip(mean, (1, t, later), strict=True))
 
     def total_energy(self) -> float:
-        return float(self.n_tasks * (self.common + self.own).sum())
+        steps = self.n_tasks * (self.n_tasks - 1) / 2
+        return float(np.sum(self.n_tasks * (self.common + self.own) + steps * self.step))

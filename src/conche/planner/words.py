@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...common.words import counted, number
+from ..common.words import counted, number, size
+from .memory import MemoryPlan
 from .question import Candidate, Horizon, Remedy
 
 
@@ -15,8 +16,42 @@ def paragraph(
     horizon: list[Horizon],
     remedies: list[Remedy],
     fixed: bool,
+    memory: MemoryPlan,
 ) -> str:
     """The advice in words; ``fixed`` where the number of nodes was given and not chosen."""
+    nodes = _of_nodes(chosen, best, table, horizon, remedies, fixed)
+    return f"{bought(chosen['error'], memory)} {nodes}"
+
+
+def bought(error: float, memory: MemoryPlan) -> str:
+    """What memory buys, against Algorithm 1's error on as many nodes: one sentence."""
+    K, kept = counted(memory.n_nodes, "node"), size(memory.kept_bytes)
+    if memory.coordinator_bytes:
+        kept += f" a node and {size(memory.coordinator_bytes)} at the coordinator"
+    else:
+        kept += " a node"
+    if memory.error >= 0.995 * error:
+        return (
+            f"On {K} memory buys next to nothing: {number(memory.error)} where Algorithm 1 has "
+            f"{number(error)}, for {kept}."
+        )
+    if np.isnan(error):
+        than = "where Algorithm 1 promises none"
+    elif error > 2 * memory.error:
+        than = f"instead of {number(error)}"
+    else:
+        than = f"{1 - memory.error / error:.0%} less than Algorithm 1's {number(error)}"
+    return f"On {K} memory buys an error of {number(memory.error)}, {than}, for {kept}."
+
+
+def _of_nodes(
+    chosen: Candidate,
+    best: Candidate,
+    table: list[Candidate],
+    horizon: list[Horizon],
+    remedies: list[Remedy],
+    fixed: bool,
+) -> str:
     K = chosen["n_nodes"]
     if fixed:
         text = (

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...common.arrays import even_sizes
-from ..theory import spectral_radius
+from ..common.arrays import even_sizes
+from ..paper.theory import spectral_radius
 from .question import Candidate, Question, Remedy
 
-SAMPLED_ENTRIES = 4_000_000  # of A: beyond this, remedies that need sampled moments are left out
+MANY = 128  # nodes: beyond, remedies that need moments to be drawn are left out
+MOST_COLUMNS = 512  # and beyond so many, where no smaller stream will do
 
 
 def find_remedies(question: Question, chosen: Candidate, table: list[Candidate]) -> list[Remedy]:
@@ -34,7 +35,7 @@ def find_remedies(question: Question, chosen: Candidate, table: list[Candidate])
     unequal = _two_sizes(question, K)
     if unequal is not None:
         attempt(f"unequal blocks: {_describe(unequal)}", unequal)
-    if question.n_features * min(n, question.n_features) <= SAMPLED_ENTRIES:
+    if len(even) <= MANY and (not question.drifts or question.n_features <= MOST_COLUMNS):
         # Lemma 2: with wide blocks one round is all there is. Near n the moments' variance is
         # infinite, and a sampled error means nothing.
         if any(s < n for s in even) and min(abs(n - s) for s in even) > 4:
@@ -48,10 +49,16 @@ def find_remedies(question: Question, chosen: Candidate, table: list[Candidate])
 
 def _stable(question: Question, remedy: Remedy) -> bool:
     """An error that would grow with every further task is no remedy, even if it is small yet."""
-    radius = spectral_radius(
-        question.n, remedy["partition"], remedy["n_rounds"], remedy["damping"], question.samples
+    sizes, n, rounds, damping = (
+        remedy["partition"],
+        question.n,
+        remedy["n_rounds"],
+        remedy["damping"],
     )
-    return radius < 1
+    if rounds > 1 or damping is not None:
+        sizes, ns = question.reduced(sizes, np.array([n]))
+        n = int(ns[0])
+    return spectral_radius(n, sizes, rounds, damping, question.draws(sizes)) < 1
 
 
 def _two_sizes(question: Question, K: int) -> list[int] | None:

@@ -1,0 +1,188 @@
+"""Where no theory covers the data: the stream, or a part of it, is learnt both ways, and measured.
+
+A quarter of every task's rows is held out. The rest is learnt, task after task, by Algorithm 1 on
+several numbers of nodes and by the Conche method with several ranks. Where all tasks would take too
+long, only every second one is learnt, or third, and so on: a stream's beginning would say less of
+its end. Errors are measured on rows of all tasks, and the Conche method's are drawn on to as many
+samples as there are (a + b/N); Algorithm 1's, which tend nowhere, are taken to stay what they were.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..common.arrays import Array, as_dense, even_sizes
+from ..common.words import counted, number
+from ..errors import ConcheError
+from ..estimators import CoCoARegressor, ConcheRegressor
+from ..nodes.solvers import Memory
+from ..nodes.solvers.options import default_rank
+from ..tasks import Task
+from .advice import Plan, rounds_plan
+from .memory import Errors, MemoryPlan, counted_plan
+from .question import Candidate, Question
+from .terms import Wanted
+from .words import bought
+
+SECONDS = 4.0  # of learning, about
+SURE = 3  # tasks that show how long one takes
+HELD_OUT = 0.25
+MOST_HELD = 20_000  # rows held out that are kept, of all tasks
+SHARES = (0.5, 0.25, 0.125)  # of the columns: ranks that are tried beside the default
+NODES = (1, 4, 16, 64)  # that Algorithm 1 is tried on
+FEW = 4  # nodes that the Conche method is tried on
+UNSTEADY = 2.0  # times the median: an error that has been so large in the last half is no promise
+
+Rows = tuple[Array, Array]
+
+
+class Learner:
+    """A model, and its error on all rows held out so far, after every task."""
+
+    def __init__(self, model: Any):
+        self.model, self.failed = model, False
+        self.curve: list[float] = []
+
+    def learn(self, X: Array, y: Array, held: list[Rows]) -> None:
+        """One more task; a model that has overflowed has failed for good."""
+        if not self.failed:
+            try:
+                self.model.partial_fit(X, y)
+            except ConcheError:
+                self.failed = True
+        self.curve.append(np.inf if self.failed else self._error(held))
+
+    def _error(self, held: list[Rows]) -> float:
+        """The mean over tasks of the mean squared error."""
+        off = self.model.predict(np.concatenate([X for X, _ in held]))
+        squares = (off - np.concatenate([y for _, y in held])) ** 2
+        ends = np.cumsum([len(y) for _, y in held])[:-1]
+        return float(np.mean([np.mean(part) for part in np.split(squares, ends)]))
+
+
+def measured(tasks: Iterable[Task], question: Question, wanted: Wanted, why: str) -> Plan:
+    """The plan by measurement; ``why`` no theory would do."""
+    p, T = question.n_features, question.n_tasks
+    most = min(p, wanted.n_nodes_max or p)
+    nodes = sorted({K for K in (*NODES, wanted.n_nodes) if K is not None and most >= K})
+    rank = default_rank(p + 1) if wanted.rank is None else wanted.rank
+    ranks = {rank, default_rank(p + 1), *(int(share * p) for share in SHARES)}
+    on = min(wanted.n_nodes or FEW, p)
+    plain = {K: Learner(CoCoARegressor(K, fit_intercept=True, scaling="first")) for K in nodes}
+    kept = {m: Learner(ConcheRegressor(on, solver=Memory(rank=m))) for m in sorted(ranks)}
+    seen = _learnt(tasks, [*plain.values(), *kept.values()], T)
+    table = [_row(p, K, plain[K].curve) for K in nodes]
+    steady = [row for row in table if np.isfinite(row["error"])] or table
+    chosen = min(steady, key=lambda row: row["error"])
+    if wanted.n_nodes is not None:
+        chosen = next(row for row in table if row["n_nodes"] == wanted.n_nodes)
+    errors = {m: _drawn_on(one.curve, seen, question.n_samples) for m, one in kept.items()}
+    damping = float(kept[rank].model.state_.damping)
+    memory = _memory(question, chosen["n_nodes"], wanted, rank, errors, damping)
+    how = _how(why, len(seen), T)
+    return Plan(
+        n_nodes=chosen["n_nodes"],
+        error=chosen["error"],
+        table=table,
+        centralised=table[0]["error"],
+        horizon=[],
+        remedies=[],
+        assumptions=[how],
+        text=_paragraph(how, chosen, memory, fixed=wanted.n_nodes is not None),
+        memory=memory,
+        rounds=rounds_plan(question, chosen["n_nodes"], wanted),
+        given=wanted.n_nodes is not None,
+        measured=True,
+        setting=question.setting,
+    )
+
+
+def _learnt(tasks: Iterable[Task], learners: Sequence[Learner], T: int) -> list[int]:
+    """Learn as many tasks as there is time for; answers the samples of every one that was."""
+    rng, clock = np.random.default_rng(0), time.perf_counter()
+    held: list[Rows] = []
+    seen: list[int] = []
+    next_one = 0
+    for t, task in enumerate(tasks):
+        X, y = np.asarray(as_dense(task.X), dtype=float), np.asarray(task.y, dtype=float)
+        rows = rng.permutation(len(y))
+        out = max(int(HELD_OUT * len(y)), 1)
+        kept = rows[: min(out, max(MOST_HELD // T, 1))]
+        held.append((X[kept], y[kept]))
+        if t < next_one and t < T - 1:
+            continue
+        seen.append(len(y))
+        learn = rows[out:] if len(y) > 1 else rows
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is tried, much may be near its limits
+            for one in learners:
+                one.learn(X[learn], y[learn], held)
+        next_one = t + 1
+        if len(seen) >= SURE:
+            spent = time.perf_counter() - clock
+            room = max(int((SECONDS - spent) / (spent / len(seen))), 1)
+            next_one = t + max(-(-(T - 1 - t) // room), 1)
+    return seen
+
+
+def _row(p: int, K: int, curve: list[float]) -> Candidate:
+    """Algorithm 1 on K nodes, as it was measured; no number where it is none to rely on."""
+    last = np.array(curve[len(curve) // 2 :])
+    middle, worst = float(np.median(last)), float(np.max(last))
+    steady = worst <= UNSTEADY * middle and np.isfinite(worst)
+    warning = None
+    if not steady:
+        warning = f"not steady: errors up to {worst:.3g} in the last half of the tasks"
+    return Candidate(
+        n_nodes=K,
+        partition=even_sizes(p, K),
+        error=middle if steady else float("nan"),
+        spectral_radius=float("nan"),
+        warning=warning,
+    )
+
+
+def _drawn_on(curve: list[float], seen: list[int], n_samples: Array) -> float:
+    """The error at the stream's end; where not all tasks were learnt, with what a + b/N gains."""
+    if len(seen) == len(n_samples):
+        return curve[-1]
+    some = slice(len(curve) // 2, None)
+    x = 1 / np.cumsum(seen, dtype=float)[some]
+    slope = max(float(np.polyfit(x, curve[some], 1)[0]), 0.0)  # more data do no harm
+    return max(curve[-1] - slope * (x[-1] - 1 / float(np.sum(n_samples))), 0.5 * curve[-1])
+
+
+def _memory(
+    question: Question,
+    K: int,
+    wanted: Wanted,
+    rank: int,
+    errors: dict[int, float],
+    damping: float,
+) -> MemoryPlan:
+    lossless = errors[max(errors)]
+    fine = [m for m, error in errors.items() if error <= lossless * (1 + wanted.loss)]
+    loss = max(errors[rank] / lossless - 1, 0.0)
+    known = Errors(rank, errors[rank], loss, min(fine), damping)
+    return counted_plan(question, K, wanted, known)
+
+
+def _how(why: str, learnt: int, T: int) -> str:
+    part = "all tasks were" if learnt == T else f"{learnt} of {T} tasks, spread over all, were"
+    how = f"{why}: no theory covers that, so {part} learnt with both methods, a quarter of the rows"
+    return how + (" held out" if learnt == T else " held out, and errors drawn on to all of them")
+
+
+def _paragraph(how: str, chosen: Candidate, memory: MemoryPlan, fixed: bool) -> str:
+    nodes = counted(chosen["n_nodes"], "node")
+    text = f"Measured: {how}. {bought(chosen['error'], memory)} "
+    if not np.isfinite(chosen["error"]):
+        of = f"on {nodes}" if fixed else "on any number of nodes"
+        return text + f"Algorithm 1 is not steady {of}: no error is foreseen for it."
+    best = "" if fixed else ", where it does best"
+    return text + f"Algorithm 1 on {nodes}{best}: {number(chosen['error'])}."

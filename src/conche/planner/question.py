@@ -1,0 +1,131 @@
+"""What is asked of the theory, and the rows of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypedDict
+
+import numpy as np
+
+from ..common.arrays import Array
+from ..paper.theory import Similarity, generalization_error
+from .twin import Shape
+
+
+DRAWN_COLUMNS = 128  # of a stream in the same proportions, where moments must be drawn
+LEAST_BLOCK = 3  # columns of a node there
+DRAWN_ENTRIES = 4e5  # of all draws together
+
+
+class Candidate(TypedDict):
+    """One row of a plan's table."""
+
+    n_nodes: int
+    partition: list[int]
+    error: float
+    spectral_radius: float
+    warning: str | None
+
+
+class Remedy(TypedDict):
+    """What to do where the number of nodes is given."""
+
+    what: str
+    error: float
+    partition: list[int]
+    n_rounds: int
+    damping: float | None
+
+
+class Horizon(TypedDict):
+    """The best number of nodes for another number of tasks (None: tasks without end)."""
+
+    n_tasks: int | None
+    n_nodes: int
+    error: float
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the theory: sizes, noise, and how similar the tasks are.
+
+    ``similarity`` gives it for a number of tasks and block sizes, ``limit`` the error of endless
+    tasks on a number of nodes with even blocks.
+    """
+
+    n_features: int
+    n_samples: Array  # one per task
+    noise_var: float
+    energy: float
+    common: float  # of it, in all tasks
+    similarity: Callable[[int, Sequence[int]], Similarity]
+    limit: Callable[[int], float]
+    assumptions: list[str]
+    setting: str
+    drift: float = 0.0  # squared length of a step of all unknowns, from task to task
+    drifts: bool = False  # whether neighbouring tasks are more alike than distant ones
+    spectrum: Array | None = None  # of the columns' covariance; None: all eigenvalues are 1
+
+    @property
+    def n_tasks(self) -> int:
+        """T."""
+        return len(self.n_samples)
+
+    @property
+    def n(self) -> int:
+        """A typical task's samples: the median."""
+        return int(np.median(self.n_samples))
+
+    def shape(self, K: int, damping: float) -> Shape:
+        """The stream in a few numbers, on K nodes, with this ridge."""
+        return Shape(
+            self.n_features,
+            self.n_tasks,
+            float(np.mean(self.n_samples)),
+            K,
+            damping,
+            self.noise_var,
+            self.energy,
+            self.common,
+            self.drift,
+            self.spectrum,
+        )
+
+    def error(
+        self,
+        sizes: Sequence[int],
+        n_tasks: int | None = None,
+        n_rounds: int = 1,
+        damping: float | None = None,
+    ) -> float:
+        """The predicted error over all tasks after the last one, for blocks of these sizes.
+
+        ``n_tasks`` None takes as many as were asked for; a longer stream has typical tasks.
+        """
+        T = n_tasks or self.n_tasks
+        ns = self.n_samples if self.n_tasks == T else np.full(T, self.n)
+        if n_rounds > 1 or damping is not None:
+            sizes, ns = self.reduced(sizes, ns)
+        draws = self.draws(sizes)
+        curve = generalization_error(
+            self.similarity(T, sizes), ns, self.noise_var, n_rounds, damping, draws
+        )
+        return max(0.0, float(curve[-1]))  # an estimated similarity may put it below
+
+    def reduced(self, sizes: Sequence[int], ns: Array) -> tuple[Sequence[int], Array]:
+        """A stream in the same proportions that is small enough to draw: errors hardly change.
+
+        Unless every pair of tasks has a number of its own, which is of these columns.
+        """
+        share = max(DRAWN_COLUMNS, LEAST_BLOCK * len(sizes)) / self.n_features
+        if share >= 1 or self.drifts:
+            return sizes, ns
+        small = [max(round(size * share), 1) for size in sizes]
+        return small, np.maximum(np.round(ns * share), 1).astype(int)
+
+    def draws(self, sizes: Sequence[int]) -> int:
+        """How many, for moments without a closed form: many where A is small, four where large."""
+        columns = sum(sizes)
+        rows = min(max(self.n * columns // self.n_features, 1), columns)
+        return int(np.clip(DRAWN_ENTRIES / (rows * columns), 4, 40))
