@@ -140,8 +140,8 @@ def test_correlated_columns_are_measured(tmp_path: Path) -> None:
         table.to_csv(tmp_path / "s" / f"{t}.csv", index=False)
     done = run("plan", "--data", "s", cwd=tmp_path)
     assert done.returncode == 0 and done.stderr == ""
-    said = " ".join(done.stdout.split())
-    assert "no theory covers that" in said and "all tasks were learnt" in said
+    shown = " ".join(done.stdout.split())
+    assert "no theory covers that" in shown and "all tasks were learnt" in shown
     done = run("plan", "--data", "s", "--missing", "median", cwd=tmp_path)
     assert done.returncode == 2 and "--missing median" in done.stderr
     sizes = "--features 64 --samples 32 --tasks 4 --shared 32 --noise 0.1"

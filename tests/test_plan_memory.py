@@ -218,8 +218,8 @@ def test_any_size_is_answered_at_once() -> None:
     for p in (1, 3, 10**7, 10**12):
         plan = conche.plan(p, 1000, n_tasks=5, n_shared=p / 2, noise_var=0.1, n_nodes_max=64)
         assert 0 < plan.memory.error < 2 and plan.memory.kept_bytes > 0
-    long = conche.plan(50, 20, n_tasks=20_000, n_shared=25, noise_var=0.1, n_nodes_max=2)
-    expected = offline_error(Similarity.shared(200, [50], 25), 2000, 0.1)[-1]
+    long = conche.plan(50, 20, n_tasks=4000, n_shared=25, noise_var=0.1, n_nodes_max=2)
+    expected = offline_error(Similarity.shared(400, [50], 25), 200, 0.1)[-1]
     assert long.memory.error == pytest.approx(expected, rel=0.02)
 
 
@@ -277,10 +277,10 @@ def test_the_command_line_says_both(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = ["--features=64", "--samples=100", "--tasks=6", "--shared=48", "--noise=0.1"]
     monkeypatch.setenv("COLUMNS", "120")
     done = run_here("plan", *sizes, "--network", "ray", "--latency", "5", "--drift", "0.1")
-    said = " ".join(done.stdout.split())
+    shown = " ".join(done.stdout.split())
     assert done.returncode == 0
-    assert "Algorithm 1 0." in said and "Conche method 0." in said
-    assert "memory buys" in said and "If only the newest task counts, discount" in said
+    assert "Algorithm 1 0." in shown and "Conche method 0." in shown
+    assert "memory buys" in shown and "If only the newest task counts, discount" in shown
     told = json.loads(run_here("plan", *sizes, "--json").stdout)["memory"]
     assert {"error", "rank", "kept_bytes", "bytes", "exchanges", "seconds"} <= set(told)
     for wrong, named in (
@@ -294,7 +294,8 @@ def test_the_command_line_says_both(monkeypatch: pytest.MonkeyPatch) -> None:
         done = run_here("plan", *sizes, *wrong)
         assert done.returncode == 2 and named in done.stderr
     some: dict[str, Any] = dict(n_features=8, n_samples=9, n_tasks=2, n_shared=4, noise_var=0.1)
+    anything: Any = conche.plan
     with pytest.raises(TypeError, match="nodes"):
-        conche.plan(**some, nodes=4)
+        anything(**some, nodes=4)
     with pytest.raises(ParameterError, match="n_nodes"):
         conche.plan(**some, n_nodes=4, n_nodes_max=2)

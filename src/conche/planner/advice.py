@@ -20,6 +20,7 @@ from .traffic import DOUBLE
 from .words import paragraph
 
 LARGEST_NETWORK = 1 << 16
+LONG = 10_000  # tasks: as good as without end
 NEAR_SQUARE = 0.15  # |n - p_k| below this share of n is worth a warning
 ALGORITHM = "Algorithm 1, one exact round a task, blocks of equal size"
 
@@ -86,8 +87,9 @@ def advise(question: Question, wanted: Wanted) -> Plan:
         remedies = find_remedies(question, chosen, table)
     horizon = []
     for later in (2 * T, 4 * T, None):
+        endless = later is None or later > LONG
         errors = {
-            K: question.limit(K) if later is None else question.error(even_sizes(p, K), later)
+            K: question.limit(K) if endless else question.error(even_sizes(p, K), later)
             for K in nodes
         }
         K = least(errors)

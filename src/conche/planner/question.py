@@ -12,7 +12,6 @@ from ..common.arrays import Array
 from ..paper.theory import Similarity, generalization_error
 from .twin import Shape
 
-
 DRAWN_COLUMNS = 128  # of a stream in the same proportions, where moments must be drawn
 LEAST_BLOCK = 3  # columns of a node there
 DRAWN_ENTRIES = 4e5  # of all draws together
@@ -108,9 +107,12 @@ class Question:
         if n_rounds > 1 or damping is not None:
             sizes, ns = self.reduced(sizes, ns)
         draws = self.draws(sizes)
-        curve = generalization_error(
-            self.similarity(T, sizes), ns, self.noise_var, n_rounds, damping, draws
-        )
+        with np.errstate(over="ignore", invalid="ignore"):  # what diverges, diverges
+            curve = generalization_error(
+                self.similarity(T, sizes), ns, self.noise_var, n_rounds, damping, draws
+            )
+        if np.isnan(curve[-1]):
+            return float("inf")
         return max(0.0, float(curve[-1]))  # an estimated similarity may put it below
 
     def reduced(self, sizes: Sequence[int], ns: Array) -> tuple[Sequence[int], Array]:

@@ -49,12 +49,8 @@ def find_remedies(question: Question, chosen: Candidate, table: list[Candidate])
 
 def _stable(question: Question, remedy: Remedy) -> bool:
     """An error that would grow with every further task is no remedy, even if it is small yet."""
-    sizes, n, rounds, damping = (
-        remedy["partition"],
-        question.n,
-        remedy["n_rounds"],
-        remedy["damping"],
-    )
+    n, rounds, damping = question.n, remedy["n_rounds"], remedy["damping"]
+    sizes: Sequence[int] = remedy["partition"]
     if rounds > 1 or damping is not None:
         sizes, ns = question.reduced(sizes, np.array([n]))
         n = int(ns[0])
