@@ -6,7 +6,7 @@ import os
 import platform
 from itertools import chain
 
-from . import core, engines, figures, rounds, streams
+from . import core, engines, figures, plan, rounds, streams
 from .core import Row
 
 
@@ -14,7 +14,8 @@ def main() -> None:
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n", flush=True)
     print("| what | measured | against | measured | ratio | must be |")
     print("|---|---|---|---|---|---|")
-    for row in chain(core.rows(), rounds.rows(), engines.rows(), streams.rows(), figures.rows()):
+    kinds = (core, rounds, engines, streams, plan, figures)
+    for row in chain.from_iterable(kind.rows() for kind in kinds):
         print(line(row), flush=True)
 
 

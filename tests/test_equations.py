@@ -1,4 +1,4 @@
-"""docs/equations.md: every function and every test that it names exists."""
+"""docs/equations.md and theory.md: every function and every test that they name exists."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 import conche
 
 ROOT = Path(__file__).resolve().parents[1]
-TEXT = (ROOT / "docs" / "equations.md").read_text()
-CELLS = [  # of every table: in the code, and the tests
-    tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line)[2:4])
-    for line in TEXT.splitlines()
+CELLS = [  # of every table the last two columns: in the code, and the tests
+    tuple(cell.strip() for cell in re.split(r"(?<!\\)\|", line)[-3:-1])
+    for page in ("equations.md", "theory.md")
+    for line in (ROOT / "docs" / page).read_text().splitlines()
     if line.startswith("|") and "---" not in line
 ]
 

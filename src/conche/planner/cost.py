@@ -20,10 +20,11 @@ from ..nodes.solvers.probes import PROBES
 from ..nodes.solvers.ridge import LEFT_OUT
 from .traffic import DOUBLE, Stream
 
-# seconds: a task, a node, a node's output; an entry of X, in an output; a row of a node, in an
-# output; a product in X^T X, in a factor, in leverages; an entry of what is kept
+# seconds: a task, a node, a node's output; an entry of X, in an output; a row of a node of several
+# columns, in an output of any node; a product in X^T X, in a factor, in leverages; an entry of what
+# is kept
 COSTS = np.array(
-    [1.7e-3, 2.3e-4, 6.3e-5, 1.8e-8, 3.4e-9, 4.4e-8, 1.3e-8, 1.4e-11, 1.24e-11, 8.8e-11, 8.3e-9]
+    [1.7e-3, 2.3e-4, 6.3e-5, 1.8e-8, 3.4e-9, 1.8e-7, 1.3e-8, 1.4e-11, 1.24e-11, 8.8e-11, 8.3e-9]
 )
 PRODUCT = 6.5e-11  # multiply and add, in products of limited memory
 ROUND = 3e-4, 1.2e-4  # a round, and each of its nodes
@@ -103,7 +104,8 @@ def slowness() -> float:
 
 def _base(stream: Stream) -> list[float]:
     n, P, K, S = stream.n, sum(stream.widths), len(stream.columns), stream.side_by_side
-    return [1, K, K * S, n * P, n * P * S, n * K, n * K * S]
+    several = sum(width > 1 for width in stream.widths)
+    return [1, K, K * S, n * P, n * P * S, n * several, n * K * S]
 
 
 def _pooled(stream: Stream) -> Array:
