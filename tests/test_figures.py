@@ -111,8 +111,8 @@ def test_a_finished_figure_is_not_made_again_and_another_seed_is(
 
 def test_killed_and_run_again_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     spec = tmp_path / "slow.toml"
-    larger = SPEC.replace("n_features = 24", "n_features = 240").replace("= 40", "= 400")
-    spec.write_text(larger.replace("trials = 12", "trials = 100"))
+    larger = SPEC.replace("n_features = 24", "n_features = 160").replace("= 40", "= 260")
+    spec.write_text(larger.replace("trials = 12", "trials = 80"))
     command = [*CONCHE, "reproduce", str(spec), "--jobs", "2", "--out"]
     started = subprocess.Popen(
         [*command, str(tmp_path / "killed")], start_new_session=True, stdout=subprocess.DEVNULL

@@ -21,7 +21,7 @@ from .helpers.engine_battery import same_memory, states
 
 def test_interrupts_at_random_moments_leave_the_old_state_or_the_new() -> None:
     """In a process of its own: an interrupt inside a coverage tool's lock would never let it go."""
-    command = [sys.executable, "-m", "tests.helpers.interrupts", "40", "200"]
+    command = [sys.executable, "-m", "tests.helpers.interrupts", "30", "120"]
     root = Path(__file__).parents[1]
     done = subprocess.run(command, capture_output=True, text=True, cwd=root, timeout=300)
     assert done.returncode == 0 and "nothing was lost" in done.stdout, done.stderr

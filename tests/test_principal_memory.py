@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import linalg
 from sklearn.exceptions import ConvergenceWarning
 
 import conche
@@ -206,3 +208,39 @@ def test_a_narrow_block_sends_itself_beside_a_wide_one(n: int, rank: int) -> Non
     assert narrow["shown"] == len(B) * 4 and "shown" not in wide
     assert not {"gram", "sketch", "power", "project", "merge"} & narrow.keys()
     assert "told" not in wide and "merge" in wide
+
+
+def test_leverages_are_those_of_the_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What samples left out are judged by, where directions were cut: right in the mean, against
+    the problem's own matrix; what the merged directions say alone is far off."""
+    from conche.network.principal import PrincipalNetwork
+
+    tasks = conche.gaussian_tasks(3, 60, 96, n_shared=96, noise_var=0.1)
+    model = conche.ConcheRegressor(8, solver=Memory(rank=30), n_rounds=60)
+    seen = []
+    inner = PrincipalNetwork.leverage
+
+    def watched(self: PrincipalNetwork, rows: Array) -> Array:
+        found = inner(self, rows)
+        nodes: Any = self.inner
+        subs = [node._rounds.sub for node in nodes.nodes]
+        B = np.hstack([np.concatenate([sub.V, sub.A]) for sub in subs])
+        eyes = [np.eye(sub.size) for sub in subs]
+        for place, strength in enumerate(subs[0].each):
+            parts = zip(subs, eyes, strict=True)
+            P = linalg.block_diag(
+                *(strength * eye + (0 if sub.E is None else sub.E) for sub, eye in parts)
+            )
+            a = B[len(subs[0].V) + rows]
+            true = np.einsum("ij,ji->i", a, np.linalg.solve(B.T @ B + P, a.T))
+            seen.append((strength, float(found[place].mean() / true.mean())))
+        return found
+
+    monkeypatch.setattr(PrincipalNetwork, "leverage", watched)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for task in tasks:
+            model.partial_fit(task.X, task.y)
+    assert len(seen) == 18
+    for strength, off in seen:
+        assert off == pytest.approx(1.0, rel=0.1), strength

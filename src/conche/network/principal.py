@@ -16,12 +16,14 @@ from ..nodes import Proposal
 from ..nodes.scalars import PenaltyScalars, SpectralScalars
 from ..nodes.solvers import Context
 from ..nodes.solvers.factor import Bordered, Cholesky, robust_cholesky
+from ..nodes.solvers.leaning import LEANING
 from ..nodes.solvers.principal import PrincipalMemory
 from .base import CentralNetwork, Coefficients, Lost, Placed, total_array
 from .merge import Merge
 from .wrapper import Wrapped
 
 ROUNDING = 1e-13  # relative: of products of directions
+LEANS = 4  # steps towards how far samples lean
 MOST_ROWS = 2048  # of sparse columns, whose products the coordinator factorises as they are
 
 
@@ -133,7 +135,35 @@ class PrincipalNetwork(Wrapped):
             return np.array([1 - factor.inverse_diagonal(places) for factor in self._exact])
         t = self._correct(self._sum("leverage", rows, np.zeros((0, 0))))
         self._count(t)
-        return self._sum("leverage", rows, t)
+        roughly = self._sum("leverage", rows, t)
+        assert self._context is not None
+        if self._context.past_rows + self._context.n_samples <= self._solver().rank:
+            return roughly  # C is all there is
+        return roughly * self._lean(rows)
+
+    def _lean(self, rows: Array) -> Array:
+        """By how much a.C^-1 a is to be multiplied to be a.T^-1 a, T the problem's own curvature,
+        in the mean over some samples a; strengths x 1.
+
+        u.A T^-1 A^T u for random signs u is the sum of a.T^-1 a, and conjugate gradients on T with
+        C before it add it up: the first term, with a step of one, is the same for C.
+        """
+        s = self._sum("lean", rows)
+        beta = np.zeros((1, s.shape[1]))
+        first = last = np.zeros_like(beta)
+        found = np.zeros_like(beta)
+        for i in range(LEANS):
+            t = self._correct(s)
+            rz = self._sum("lean_on", t)
+            beta = ratio(rz, last) if i else beta
+            answer = self._sum("lean_along", beta)
+            Bq, qPq = answer[:-1], answer[-1:]
+            alpha = ratio(rz, np.sum(Bq**2, axis=0, keepdims=True) + qPq)
+            found, first, last = found + alpha * rz, first if i else rz, rz
+            s = self._sum("lean_back", Bq, alpha)
+            self._count(t, beta, Bq, alpha)
+        parts = (x.reshape(-1, LEANING).sum(axis=1) for x in (found, first))
+        return np.clip(ratio(*parts), 0.0, 1e3)[:, None]
 
     def _correct(self, s: Array) -> Array:
         parts = zip(self._coarse, np.split(s, len(self._coarse), axis=1), strict=True)

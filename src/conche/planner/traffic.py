@@ -15,6 +15,8 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..network.cut import OVERSAMPLING
+from ..network.principal import LEANS
+from ..nodes.solvers.leaning import LEANING
 from ..nodes.solvers.options import side_by_side
 from ..nodes.solvers.principal_block import WIDEST_BLOCK
 from ..nodes.solvers.probes import PROBES
@@ -93,7 +95,7 @@ class Stream:
             return 3 + self._turning
         if not self.rank:
             return 2 + rounds
-        judged = 2 if self.side_by_side > 1 else 0
+        judged = 2 + (1 + 3 * LEANS) * self._leans if self.side_by_side > 1 else 0
         return 2 + self._merge()[1] + 2 * rounds + 5 + judged  # 5: what was lost
 
     def sent(self, rounds: int = 1) -> int:
@@ -109,7 +111,14 @@ class Stream:
         each_round = 2 * rows * S + 7 * S + 2 * m * S
         lost = 2 * rows * PROBES + (PROBES + 3 + m) * S + 2 * m * PROBES * S + 2 * S + 2 * PROBES**2
         judged = (2 * m + 1) * min(LEFT_OUT, self.n) * S if S > 1 else 0
+        if S > 1 and self._leans:  # directions each way, what they do to rows, and three numbers
+            judged += LEANING * S * (m + LEANS * (2 * m + 2 * rows + 4))
         return DOUBLE * (self._merge()[0] + K * (rounds * each_round + lost + judged))
+
+    @property
+    def _leans(self) -> bool:
+        """Whether what samples do to their own predictions is corrected for what was cut."""
+        return self._rows > self.rank
 
     @property
     def _turning(self) -> bool:

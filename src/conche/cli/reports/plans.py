@@ -49,6 +49,8 @@ def print_plan(plan: Plan) -> None:
             remedies.add_row(remedy["what"], number(remedy["error"]))
         console.print(remedies)
     console.print(plan.text, highlight=False, markup=False)
+    if plan.measured:
+        return
     assumed = "Assumed: " + "; ".join(plan.assumptions) + "."
     console.print(assumed, style="dim", highlight=False, markup=False)
 
@@ -70,7 +72,7 @@ def _print_methods(plan: Plan, console: Console) -> None:
     console.print(table)
     lost = f", {memory.loss:.1%} of the error lost by it" if memory.loss > 0 else ""
     least = f"rank {memory.smallest_rank} would lose no more than {memory.loss_limit:.1%}"
-    if memory.smallest_rank >= memory.rank:
+    if memory.smallest_rank >= memory.rank and memory.loss <= memory.loss_limit:
         least = f"a smaller one would lose more than {memory.loss_limit:.1%}"
     said = f"Conche method: rank {memory.rank}{lost}; {least}."
     if memory.discount < 1:
@@ -95,17 +97,19 @@ def draw_plan(plan: Plan, path: Path) -> None:
     rows = [row for row in plan.table if math.isfinite(row["error"])]
     nodes, errors = [r["n_nodes"] for r in rows], [r["error"] for r in rows]
     fig, axis = plt.subplots(figsize=(8, 4.8), layout="constrained")
-    axis.plot(nodes, errors, color="#0072B2", marker="o", ms=5, label="predicted error")
+    label = "Algorithm 1" if rows else None
+    axis.plot(nodes, errors, color="#0072B2", marker="o", ms=5, label=label)
     warned = [row for row in rows if row["warning"]]
     if warned:
         at, height = [r["n_nodes"] for r in warned], [r["error"] for r in warned]
         axis.plot(at, height, ls="", marker="X", ms=9, color="#D55E00", label="avoid")
     unbounded = [row["n_nodes"] for row in plan.table if not math.isfinite(row["error"])]
     for i, K in enumerate(unbounded):
-        label = None if i else "unbounded"
+        label = None if i else "not foreseen" if plan.measured else "unbounded"
         axis.axvline(K, color="#D55E00", ls=":", lw=1.5, label=label)
     if math.isfinite(plan.memory.error):
-        label = f"Conche method, any number: {number(plan.memory.error)}"
+        which = f"rank {plan.memory.rank}" if plan.memory.loss > 0 else "any number of nodes"
+        label = f"Conche method, {which}: {number(plan.memory.error)}"
         axis.axhline(plan.memory.error, color="#CC79A7", ls="-.", lw=1.5, label=label)
     if math.isfinite(plan.centralised):
         axis.axhline(plan.centralised, color="black", ls="--", lw=1, label="one node")
@@ -118,6 +122,8 @@ def draw_plan(plan: Plan, path: Path) -> None:
         xlabel="number of nodes", ylabel="predicted error over all tasks\n(squared, as energy)"
     )
     axis.set_title(f"{plan.method}\n{plan.setting}", fontsize=10)
+    if not rows:
+        axis.set_ylim(0, 2 * plan.memory.error)
     _ticks(axis, [row["n_nodes"] for row in plan.table])
     if errors and max(errors) > 20 * min(errors):
         axis.set_yscale("log")

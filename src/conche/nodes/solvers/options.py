@@ -27,9 +27,7 @@ MOST_NUMBERS = 1 << 25  # of all directions together: 256 MB
 SPARSE_NUMBERS = 5 << 19  # the same for sparse columns, which take little themselves: 20 MB
 
 SIDE_BY_SIDE = (1.0, 1e-4, 1e-3, 1e-2, 0.1, 3.0, 10.0, 30.0, 100.0)  # strengths of the ridge
-# Where part of the past is lost, how much a sample bends its own prediction is known roughly: a
-# choice among fewer does less harm.
-LIMITED_SIDE_BY_SIDE = (1.0, 0.01, 0.1, 3.0, 10.0)
+LIMITED_SIDE_BY_SIDE = (1.0, 0.01, 0.1, 3.0, 10.0, 30.0)  # where each costs more
 # Where most of it is, a weak ridge forgets more than samples that are left out can tell.
 SPARSE_SIDE_BY_SIDE = (1.0, 3.0, 10.0, 30.0, 100.0)
 
@@ -139,7 +137,7 @@ class Memory(SolverOption):
         alone, as on a `Graph`.
     damping : the ridge lambda that the stream starts with. None: every column has its own, which
         depends on neither its unit nor its origin (sparse columns share one). Nine strengths of it
-        (five where memory is limited) learn side by side until two samples a column have been
+        (six where memory is limited) learn side by side until two samples a column have been
         seen; then the one that predicts samples best that are left out goes on alone; one weaker
         than the default must be surely better. ``"auto"``: all of them go on for ever.
     discount : the weight of the past per task; 1 never forgets. ``"auto"``: six pasts with weights

@@ -47,8 +47,9 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
 
     @property
     def news(self) -> frozenset[str]:
-        """All that changes the directions, or what they have cost."""
-        return frozenset({"weigh", "whole", "merge", "told", "stack", "witness"})
+        """All that changes the directions, what they have cost, or how far samples lean."""
+        changing = {"weigh", "whole", "merge", "told", "stack", "witness"}
+        return frozenset(changing | {"lean", "lean_on", "lean_along", "lean_back"})
 
     def enough(self, n_columns: int) -> float:
         """Several strengths of many sparse columns are a burden: not for long."""

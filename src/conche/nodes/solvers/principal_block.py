@@ -18,6 +18,7 @@ from ..scalars import PenaltyScalars
 from ..scaling import Kept
 from .base import Context, Proposing, Solution
 from .factor import Cholesky, Diagonal, robust_cholesky
+from .leaning import Leans
 from .pooled import own_generator, rotation
 from .probes import FEW, PROBES, Probes
 from .ridge import Units
@@ -26,7 +27,7 @@ from .rows import bordered_products, leverages, products
 WIDEST_BLOCK = 2048  # columns of a block whose curvature is kept as a matrix: 32 MB
 
 
-class PrincipalBlock(Proposing):
+class PrincipalBlock(Leans, Proposing):
     """One node's rows B = [V; A] and what it makes of them; coordinates are weights, in units of
     the ridge.
 
@@ -40,6 +41,7 @@ class PrincipalBlock(Proposing):
     questions = (
         *("gram", "shown", "sketch", "power", "project", "weigh", "merge", "told", "stack"),
         *("whole", "coarse", "residual", "probe", "witness", "bent", "cut", "leverage"),
+        *("lean", "lean_on", "lean_along", "lean_back"),
     )
 
     def __init__(
@@ -84,15 +86,15 @@ class PrincipalBlock(Proposing):
     def sketch(self, d: Array, width: int) -> Array:
         """B times random columns that no other node knows."""
         omega = own_generator(*self.seed).standard_normal((self.size, width))
-        return self._times(omega)
+        return self.times(omega)
 
     def power(self, d: Array, Q: Array) -> Array:
         """B B^T Q."""
-        return self._times(self._back(Q))
+        return self.times(self.back(Q))
 
     def project(self, d: Array, Q: Array) -> Array:
         """C C^T for C = Q^T B; below it, in a row of its own, the squared norm of B."""
-        C = self._back(Q)
+        C = self.back(Q)
         norm = np.zeros((1, C.shape[1]))
         norm[0, 0] = np.sum(self.V**2) + np.sum(column_squares(scale_rows(self.A, self.weight)))
         return np.concatenate([C.T @ C, norm])
@@ -105,7 +107,7 @@ class PrincipalBlock(Proposing):
     def merge(self, d: Array, W: Array) -> Array:
         """V' = W^T B. Answers how much of C the problem's curvature has at least, for every
         strength, as far as this block knows."""
-        self.ready(self._back(W).T)
+        self.ready(self.back(W).T)
         return np.array([s / (s + self.cut_norm) for s in self.each])
 
     def told(self, d: Array, V: Array) -> Array:
@@ -166,20 +168,20 @@ class PrincipalBlock(Proposing):
     def residual(self, d: Array, g: Array) -> Array:
         """V' D^-1 r."""
         self.asked = self._gradient(g, d)
-        x = self._inverse(self.asked[0])
+        x = self.inverse(self.asked[0])
         if not self.is_whole:
             return np.asarray(self.new @ x)
         own = np.zeros((1, x.shape[1]))  # the intercept's, which is not among the others
         if self.context.holds_intercept:
             own[0], x[-1] = x[-1] * self._border(x), 0.0
-        return np.concatenate([self._times(x), own])
+        return np.concatenate([self.times(x), own])
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
         rows = self.A.shape[0] + len(self.V)
         r, Pd = self.asked or self._gradient(g[:rows], d)
         self.asked = None
         z = self._proposed(r, g[rows:])
-        Pz = self._penalty(z)
+        Pz = self.penalty(z)
         zPz, qPz, dPz = column_dots(z, Pz), column_dots(q, Pz), column_dots(Pd, z)
         slack = column_dots(r, r) / self._strength(r)
         return Solution(z, PenaltyScalars(zPz, qPz, dPz, slack))
@@ -187,10 +189,10 @@ class PrincipalBlock(Proposing):
     def _proposed(self, r: Array, t: Array) -> Array:
         """D^-1 (r - V'^T t); of an intercept beside all rows the coordinator has found its own."""
         if not len(t):
-            return self._inverse(r)
+            return self.inverse(r)
         if not self.is_whole:
-            return self._inverse(r - self.new.T @ t)
-        z = self._inverse(r - self._back(t[:-1]))
+            return self.inverse(r - self.new.T @ t)
+        z = self.inverse(r - self.back(t[:-1]))
         if self.context.holds_intercept:
             z[-1] = t[-1] / self._border(z)
         return z
@@ -217,10 +219,10 @@ class PrincipalBlock(Proposing):
         all nodes' parts of o do to the rows. Answers, in rows: how far units have grown; o.E d;
         |d|^2; |F_k d|, where E = F^T F; |b|^2 and V' b for the b that this node owes."""
         n = self.A.shape[0]
-        within = self._penalty(self.probes.o, strength=0.0)
+        within = self.penalty(self.probes.o, strength=0.0)
         self.lost = self.probes.Ho - self.V.T @ seen[n:] - within
         change = 1.0 if self.units.change is None else np.max(self.units.change) ** 2
-        own = self._penalty(d, strength=0.0) if self.E is not None else np.zeros_like(d)
+        own = self.penalty(d, strength=0.0) if self.E is not None else np.zeros_like(d)
         self.probes = self.probes.after(np.asarray(self.A.T @ seen[:n]), own)
         parts = np.maximum(d * own, 0.0) if self.wide else column_dots(d, own)[None]
         rows = (
@@ -246,8 +248,8 @@ class PrincipalBlock(Proposing):
             return np.array([squares, found.sum(axis=1)]) if len(t) else found
         x = np.tile(self.lost, (1, len(self.each)))
         if not len(t):
-            return np.asarray(self.new @ self._inverse(x))
-        z = self._inverse(x - self.new.T @ t)
+            return np.asarray(self.new @ self.inverse(x))
+        z = self.inverse(x - self.new.T @ t)
         dots = np.array([column_dots(x, x), column_dots(x, z)])
         return np.asarray(dots.reshape(2, len(self.each), -1).sum(axis=2))
 
@@ -258,8 +260,8 @@ class PrincipalBlock(Proposing):
             return self._wide_leverage(some, t)
         a = np.tile(as_dense(some).T, (1, len(self.each)))
         if not len(t):
-            return np.asarray(self.new @ self._inverse(a))
-        return column_dots(a, self._inverse(a - self.new.T @ t)).reshape(len(self.each), -1)
+            return np.asarray(self.new @ self.inverse(a))
+        return column_dots(a, self.inverse(a - self.new.T @ t)).reshape(len(self.each), -1)
 
     def _wide_leverage(self, some: Block, t: Array) -> Array:
         E = np.zeros(self.size) if self.new_E is None else self.new_E
@@ -291,11 +293,12 @@ class PrincipalBlock(Proposing):
 
     def _gradient(self, g: Array, d: Array) -> tuple[Array, Array]:
         """r = A^T g + V^T g' - P d + s pull, and its penalty's part P d - s pull."""
-        Pd = self._penalty(d) - self._strength(d) * self.pull
+        Pd = self.penalty(d) - self._strength(d) * self.pull
         n = self.A.shape[0]
         return np.asarray(self.A.T @ g[:n]) + self.V.T @ g[n:] - Pd, Pd
 
-    def _penalty(self, d: Array, strength: Array | float | None = None) -> Array:
+    def penalty(self, d: Array, strength: Array | float | None = None) -> Array:
+        """P d; with another ridge than the strengths', if there is one."""
         ridge = (self._strength(d) if strength is None else strength) * d
         if self.E is None:
             return ridge
@@ -309,18 +312,19 @@ class PrincipalBlock(Proposing):
         both = np.broadcast_to(change, len(E))
         return np.asarray(discount * E * both * (both if E.ndim == 1 else both[:, None]))
 
-    def _inverse(self, r: Array) -> Array:
+    def inverse(self, r: Array) -> Array:
+        """D^-1 r."""
         parts = np.split(r, len(self.factors), axis=1)
         return np.hstack([f.solve(part) for f, part in zip(self.factors, parts, strict=True)])
 
     def _rows_times(self, x: Array) -> Array:
         return np.asarray(self.A @ x) * self.weight[:, None]
 
-    def _times(self, x: Array) -> Array:
+    def times(self, x: Array) -> Array:
         """B x."""
         return np.concatenate([self.V @ x, self._rows_times(x)])
 
-    def _back(self, y: Array) -> Array:
+    def back(self, y: Array) -> Array:
         """B^T y."""
         m = len(self.V)
         return np.asarray(self.V.T @ y[:m] + self.A.T @ (self.weight[:, None] * y[m:]))
