@@ -4,11 +4,12 @@ VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help demo test cover lint format bench docs clean
 
 help:
 	@echo "make demo    learn two streams and draw the error after each task (under a minute)"
-	@echo "make test    the tests, and how much of the source they cover"
+	@echo "make test    the tests"
+	@echo "make cover   the tests, and how much of the source they cover (slower)"
 	@echo "make lint    ruff, mypy --strict, and the import contracts"
 	@echo "make bench   the benchmarks whose table the README shows"
 	@echo "make docs    the reference of all public names, in site/"
@@ -27,6 +28,9 @@ demo: $(VENV)/.core
 	$(BIN)/conche demo --out demo
 
 test: $(VENV)/.dev
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+
+cover: $(VENV)/.dev
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --cov --cov-report term:skip-covered
 
 lint: $(VENV)/.dev

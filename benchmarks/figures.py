@@ -13,9 +13,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import conche
+from conche.common.device import Cpu
 from conche.paper.figures import built_in, read_spec
 from conche.paper.figures.run import plan_work
-from conche.paper.simulation.model import make_model, trial_generator
+from conche.paper.simulation.model import make_model
 from conche.paper.simulation.rows import by_rows
 
 from .core import Row, best
@@ -29,7 +30,7 @@ def figure_4a() -> Iterator[Row]:
     nodes = [2**i for i in range(11)]
     models = [make_model(T, n, [p // K] * K, n_shared=768) for K in nodes]
     with threadpool_limits(1):
-        ours = best(lambda: by_rows(models, [trial_generator(0, 0)]), 3)
+        ours = best(lambda: by_rows(models, Cpu().draws(0, [0]), Cpu()), 3)
         plain = T * best(lambda: plain_pinv_task(n, p, nodes), 1)
     what = "Fig. 4(a), one trial: 11 numbers of nodes, 16 tasks"
     yield Row(what, "plain pinv simulation (one task of it, times 16)", ours, plain, "<= 0.05")

@@ -18,7 +18,16 @@ import pytest
 import conche
 from conche.errors import SpecError
 from conche.paper import theory
-from conche.paper.figures import Figure, Finding, built_in, check, make, passed, read_spec
+from conche.paper.figures import (
+    Figure,
+    Finding,
+    Machine,
+    built_in,
+    check,
+    make,
+    passed,
+    read_spec,
+)
 from conche.paper.figures.findings import all_below, below, near
 from conche.paper.figures.statements import PRINTED, STATEMENTS
 from conche.paper.figures.sweep import sweep
@@ -90,7 +99,7 @@ def test_results_and_their_agreement_with_simulate(small: Path, tmp_path: Path) 
 
 def test_the_same_bytes_for_any_number_of_jobs(small: Path, tmp_path: Path) -> None:
     for jobs in (1, 2):
-        make(read_spec(str(small)), tmp_path / str(jobs), jobs=jobs)
+        make(read_spec(str(small)), tmp_path / str(jobs), machine=Machine(jobs))
     for name in ("table.csv", "figure.png", "figure.svg", "manifest.json"):
         one, two = ((tmp_path / str(jobs) / "small" / name).read_bytes() for jobs in (1, 2))
         assert one == two, name

@@ -250,6 +250,8 @@ def test_what_no_theory_covers_is_measured() -> None:
     assert plan.memory.error == pytest.approx(real, rel=0.15)
     heavy = [Task(rng.standard_t(2.5, (90, 6)), rng.standard_normal(90)) for _ in range(2)]
     assert "heavy tails" in conche.plan_from_tasks(heavy).text
+    with pytest.raises(ParameterError, match="only once"):
+        conche.plan_from_tasks(iter(train))
     calm = conche.plan_from_tasks(conche.gaussian_tasks(6, 90, 20, n_shared=10))
     assert not calm.measured
 

@@ -22,6 +22,7 @@ EXPORTED = [
     "CosineFeatures",
     "Damped",
     "DataError",
+    "DeviceError",
     "DivergenceError",
     "ElasticNet",
     "ErrorMatrix",
@@ -67,6 +68,7 @@ ERRORS: dict[str, type[Exception]] = {
     "NodeError": ValueError,
     "NetworkError": RuntimeError,
     "DivergenceError": ArithmeticError,
+    "DeviceError": RuntimeError,
     "MissingExtraError": ImportError,
 }
 HEAVY = ("pyarrow", "matplotlib", "typer", "rich", "ray", "mpi4py")

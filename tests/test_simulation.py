@@ -11,14 +11,16 @@ import pytest
 from scipy.stats import ks_2samp
 
 import conche
+from conche.common.device import Cpu
 from conche.errors import NearSquareWarning, ParameterError
 from conche.paper import theory
 from conche.paper.simulation.draws import Unknowns, distances, reduced_task
-from conche.paper.simulation.model import ModelSettings, make_model, trial_generator
+from conche.paper.simulation.model import ModelSettings, make_model
 from conche.paper.simulation.rows import by_rows, learning_curves, offline_by_rows
 from conche.paper.simulation.simulate import choose
 from conche.paper.theory import Similarity
 
+CPU = Cpu()
 TALL, WIDE, MIXED = "one_by_rows", "by_span", "one_by_rows"
 # n, partition, n_shared, n_rounds, correlation, the reduction taken
 SETTINGS: list[tuple[Any, ...]] = [
@@ -62,11 +64,12 @@ def test_fixed_weights_and_theory(n: int, partition: list[int]) -> None:
 
 
 def test_plain_is_what_the_estimator_does() -> None:
-    rng = np.random.default_rng([0, 0])
+    draws = CPU.draws(0, [0])
+    rng = draws.rngs[0]
     settings: ModelSettings = dict(n_shared=6, noise_var=0.1, n_rounds=3)
     simulated = conche.simulate(2, [20, 30], [4, 8], trials=2, method="plain", **settings)
     model = make_model(2, [20, 30], [4, 8], **settings)
-    W = Unknowns(model, [rng]).of(6)[0]
+    W = Unknowns(model, draws, CPU).of(6)[0]
     estimator = conche.CoCoARegressor(partition=[4, 8], n_rounds=3)
     for t, n in enumerate((20, 30)):
         X = rng.standard_normal((n, 12))
@@ -151,13 +154,13 @@ def test_one_draw_serves_every_setting_of_its_shape(n: int, correlation: float) 
         )
         for partition, n_shared, n_rounds in SAME_SHAPE
     ]
-    together = by_rows(models, [trial_generator(0, i) for i in range(2)])
+    together = by_rows(models, CPU.draws(0, range(2)), CPU)
     for model, D in zip(models, together, strict=True):
-        rng = [trial_generator(0, 1)]
-        W = Unknowns(model, rng).of(model.n_shared)
+        draws = CPU.draws(0, [1])
+        W = Unknowns(model, draws, CPU).of(model.n_shared)
         estimator = conche.CoCoARegressor(partition=model.partition, n_rounds=model.n_rounds)
         for t in range(3):
-            task = reduced_task(model, t, rng)
+            task = reduced_task(model, t, draws, CPU)
             y = task.R[0] @ W[0, t] + np.sqrt(0.1) * task.noise[0]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NearSquareWarning)
@@ -169,10 +172,10 @@ def test_one_draw_serves_every_setting_of_its_shape(n: int, correlation: float) 
 def test_learning_curves_are_what_the_estimator_does_round_by_round() -> None:
     """Wide tasks are drawn whole, so the path itself can be compared."""
     model = make_model(3, 8, [10, 14], n_shared=12, noise_var=0.1, n_rounds=4)
-    (G,), (F,) = learning_curves([model], 2, [trial_generator(5, 0)])
-    rng = [trial_generator(5, 0)]
-    W = Unknowns(model, rng).of(12)
-    drawn = [reduced_task(model, t, rng) for t in range(3)]
+    (G,), (F,) = learning_curves([model], 2, CPU.draws(5, [0]), CPU)
+    draws = CPU.draws(5, [0])
+    W = Unknowns(model, draws, CPU).of(12)
+    drawn = [reduced_task(model, t, draws, CPU) for t in range(3)]
     tasks = [
         conche.Task(d.R[0], d.R[0] @ W[0, t] + np.sqrt(0.1) * d.noise[0], W[0, t], 0.1)
         for t, d in enumerate(drawn)
@@ -216,13 +219,13 @@ def test_training_error_against_plain_monte_carlo(n: int, rounds: int) -> None:
 @pytest.mark.parametrize("n", [30, 10, 7])
 def test_offline_is_the_offline_solution(n: int) -> None:
     models = [make_model(4, n, [20], n_shared=s, noise_var=0.1) for s in (0, 12)]
-    errors = offline_by_rows(models, [1, 2, 4], [trial_generator(1, i) for i in range(2)])
+    errors = offline_by_rows(models, [1, 2, 4], CPU.draws(1, range(2)), CPU)
     for m, model in enumerate(models):
-        rng = [trial_generator(1, 1)]
-        W = Unknowns(model, rng).of(model.n_shared)[0]
+        draws = CPU.draws(1, [1])
+        W = Unknowns(model, draws, CPU).of(model.n_shared)[0]
         tasks = []
         for t in range(4):
-            task = reduced_task(model, t, rng)
+            task = reduced_task(model, t, draws, CPU)
             y = task.R[0] @ W[t] + np.sqrt(0.1) * task.noise[0]
             tasks.append(conche.Task(task.R[0], y, W[t], 0.1))
             if t + 1 in (1, 2, 4):

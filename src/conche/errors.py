@@ -9,6 +9,7 @@
     ├── NodeError           what went wrong on one node, told to all of them   (also ValueError)
     ├── NetworkError        a network that is closed, lost or not started      (also RuntimeError)
     ├── DivergenceError     rounds that overflowed; the model is as it was    (also ArithmeticError)
+    ├── DeviceError         a GPU that is not there, or too small                (also RuntimeError)
     └── MissingExtraError   an optional dependency that is not installed       (also ImportError)
 
 After any of them a model is what it was before the call. The command line turns them, and the
@@ -52,6 +53,10 @@ class NetworkError(ConcheError, RuntimeError):
 
 class DivergenceError(ConcheError, ArithmeticError):
     """The rounds overflowed; the model is as it was before the task."""
+
+
+class DeviceError(ConcheError, RuntimeError):
+    """A GPU that is not there, or has too little memory; the message says what to do."""
 
 
 class MissingExtraError(ConcheError, ImportError):

@@ -12,7 +12,17 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ..errors import SpecError
-from ..paper.figures import Figure, Finding, Spec, built_in, check, make, passed, read_spec
+from ..paper.figures import (
+    Figure,
+    Finding,
+    Machine,
+    Spec,
+    built_in,
+    check,
+    make,
+    passed,
+    read_spec,
+)
 from .console import Console
 from .progress import quiet_progress
 
@@ -39,6 +49,7 @@ def reproduce(
     seed: int,
     check_too: bool,
     data: Path | None,
+    device: str | None = None,
 ) -> bool:
     """Make the figures; False where a check failed.
 
@@ -46,14 +57,16 @@ def reproduce(
     ----------
     names : figures, ``"all"``, or paths of specs.
     scale : ``"quick"`` or ``"paper"``.
-    out, jobs, seed, data : as `conche.paper.figures.make` takes them.
+    out, jobs, seed, data, device : as `conche.paper.figures.make` takes them.
     check_too : whether to compare with theory and with the paper's words.
     """
     console = Console()
     reports: dict[str, bool] = {}
     for name, spec in _chosen(names, scale).items():
         command = f"conche reproduce {name} --scale {scale} --seed {seed}"
-        figure = _make(console, spec, out, seed, jobs, data, command)
+        if device is not None:
+            command += f" --device {device}"
+        figure = _make(console, spec, out, seed, Machine(jobs, device), data, command)
         if check_too:
             findings = check(figure, scale)
             _report(console, spec, findings)
@@ -79,7 +92,13 @@ def _chosen(names: Sequence[str], scale: str) -> dict[str, Spec]:
 
 
 def _make(
-    console: Console, spec: Spec, out: Path, seed: int, jobs: int, data: Path | None, command: str
+    console: Console,
+    spec: Spec,
+    out: Path,
+    seed: int,
+    machine: Machine,
+    data: Path | None,
+    command: str,
 ) -> Figure:
     """Make one figure, with a progress bar, and say where it is."""
     clock = time.perf_counter()
@@ -90,7 +109,7 @@ def _make(
             spec,
             out,
             seed=seed,
-            jobs=jobs,
+            machine=machine,
             data=data,
             command=command,
             begin=lambda total: progress.update(bar, total=total),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..common.checks import real, whole
-from ..errors import CorrelationWarning, DataError
+from ..errors import CorrelationWarning, DataError, ParameterError
 from ..paper.sizes import Numbers, samples_per_task
 from ..paper.theory import Similarity, TaskStatistics, estimate
 from ..tasks import Task
@@ -115,6 +115,8 @@ def plan_from_tasks(tasks: Iterable[Task], **terms: Unpack[Terms]) -> Plan:
     >>> plan_from_tasks(gaussian_tasks(16, 256, 128, n_shared=96)).n_nodes
     8
     """
+    if iter(tasks) is tasks:
+        raise ParameterError("tasks can be gone through only once: give a list of them")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CorrelationWarning)  # that is what measuring is for
         found = estimate(tasks)

@@ -19,6 +19,7 @@ class Reproduce:
     scale: str = option("quick (all in about a minute), or the paper's own sizes: paper.", "quick")
     out: Path = option("Folder for the results.", Path("figures"))
     jobs: int | None = option("Processes; all cores unless given.")
+    device: str | None = option("cpu, or cuda: simulate on a GPU.")
     seed: int = option("The same seed gives the same tables.", 0)
     check: bool = flag("--check", "Compare with theory and with the paper's words.")
     data: Path | None = option("Folder with MNIST's idx files, for fig11 and fig12.")
@@ -64,5 +65,6 @@ def reproduce(options: Reproduce) -> int:
         options.seed,
         options.check,
         options.data,
+        options.device,
     )
     return 0 if passed else 1

@@ -57,7 +57,7 @@ class SolverOption(ABC):
         for name, value in params.items():
             if name not in self._names():
                 known = ", ".join(self._names())
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}, only {known}")
+                raise ValueError(f"Invalid parameter {name!r} for {self}: it has {known}")
             setattr(self, name, value)
         return self
 

@@ -2,8 +2,18 @@
 
 from .checks import check
 from .findings import Finding, passed
-from .run import make
+from .run import Machine, make
 from .spec import Spec, built_in, read_spec
 from .work import Figure
 
-__all__ = ["Figure", "Finding", "Spec", "built_in", "check", "make", "passed", "read_spec"]
+__all__ = [
+    "Figure",
+    "Finding",
+    "Machine",
+    "Spec",
+    "built_in",
+    "check",
+    "make",
+    "passed",
+    "read_spec",
+]

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...common.arrays import Array
-from ..simulation.model import Model, trial_generators
+from ...common.device import find_device
+from ..simulation.model import Model
 from ..simulation.rows import learning_curves
 from ..simulation.simulate import batched
 from .entries import SETTINGS
@@ -26,7 +27,7 @@ class Curve(NamedTuple):
     places: list[tuple[str, range]]
 
 
-def learning(spec: Spec, seed: int) -> Work:
+def learning(spec: Spec, seed: int, device: str | None = None) -> Work:
     """The work of a figure that shows the error after every round.
 
     Round i of the t-th task stands at x = t - 1 + i / n_rounds.
@@ -44,11 +45,13 @@ def learning(spec: Spec, seed: int) -> Work:
             same.places.append((panel["error"], range(start, len(rows))))
     units: list[Unit] = []
     for number, group in enumerate(_by_shape(list(curves.values()))):
-        units += _units(number, group, spec.trials, seed)
+        units += _units(number, group, spec.trials, seed, device)
     return Work(rows, units)
 
 
-def _units(number: int, group: list[Curve], trials: int, seed: int) -> Iterator[Unit]:
+def _units(
+    number: int, group: list[Curve], trials: int, seed: int, device: str | None
+) -> Iterator[Unit]:
     """The work for curves of one shape."""
     models = [model_of(curve.settings, curve.settings["n_tasks"]) for curve in group]
     first, passes = models[0], group[0].settings["passes"]
@@ -56,8 +59,8 @@ def _units(number: int, group: list[Curve], trials: int, seed: int) -> Iterator[
     index = tuple(i for curve in group for _, rows in curve.places for i in rows)
     p, T, rounds = first.n_features, first.n_tasks, first.n_rounds
     each = 1e-9 * len(models) * passes * T * rounds * T * p * min(first.n_samples[0], p) / 16
-    for batch in batched(first, trials, len(models) * rounds):
-        run = partial(curve_values, models, passes, errors, seed, batch)
+    for batch in batched(first, trials, len(models) * rounds, find_device(device)):
+        run = partial(curve_values, models, passes, errors, seed, batch, device)
         yield Unit(f"{number}-{batch.start}", index, batch, len(batch) * each, run)
 
 
@@ -84,10 +87,16 @@ def _by_shape(curves: list[Curve]) -> list[list[Curve]]:
 
 
 def curve_values(
-    models: list[Model], passes: int, errors: list[list[str]], seed: int, batch: range
+    models: list[Model],
+    passes: int,
+    errors: list[list[str]],
+    seed: int,
+    batch: range,
+    device: str | None,
 ) -> Array:
     """trials x rows: of every model the errors asked for, after every round."""
-    G, F = learning_curves(models, passes, trial_generators(seed, batch))
+    where = find_device(device)
+    G, F = learning_curves(models, passes, where.draws(seed, batch), where)
     by_error = {"generalization": G, "training": F}
     shown = [by_error[error][i] for i, asked in enumerate(errors) for error in asked]
     return np.concatenate(shown, axis=1)

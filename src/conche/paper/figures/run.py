@@ -17,11 +17,13 @@ import subprocess
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from ...common.arrays import Array
 from ...common.atomic import write_atomically
+from ...common.device import find_device
 from ...common.version import __version__
 from ...tasks import find_mnist
 from .digits import digits
@@ -35,11 +37,21 @@ COLUMNS = ("panel", "x", "curve", "simulated", "stderr", "theory")
 Tick = Callable[[float], None]
 
 
-def plan_work(spec: Spec, seed: int, data: Path | None) -> Work:
+class Machine(NamedTuple):
+    """What a figure is made on."""
+
+    jobs: int = 1  # processes; one on a GPU
+    device: str | None = None  # "cpu" or "cuda"
+
+
+ALONE = Machine()
+
+
+def plan_work(spec: Spec, seed: int, data: Path | None, device: str | None = None) -> Work:
     """What there is to do for a figure; ``data`` is the folder with MNIST's files, if any."""
     if spec.kind == "digits":
         return digits(spec, seed, find_mnist(data))
-    return (learning if spec.kind == "learning" else sweep)(spec, seed)
+    return (learning if spec.kind == "learning" else sweep)(spec, seed, device)
 
 
 def make(
@@ -47,7 +59,7 @@ def make(
     out: Path,
     *,
     seed: int = 0,
-    jobs: int = 1,
+    machine: Machine = ALONE,
     data: Path | None = None,
     command: str = "",
     begin: Tick = lambda total: None,
@@ -58,16 +70,18 @@ def make(
     Parameters
     ----------
     spec, out : the figure, and the folder for its folder.
-    seed : the same seed gives the same table, for any ``jobs``.
-    jobs : processes.
+    seed : the same seed gives the same table on one device, for any number of processes.
+    machine : processes and device.
     data : folder with MNIST's files, for figures that show digits.
     command : what the manifest says was run.
     begin, tick : told the cost of all that is left to do, and that of each finished unit.
     """
-    work = plan_work(spec, seed, data)
+    where = find_device(machine.device).name
+    work = plan_work(spec, seed, data, machine.device)
     folder = out / spec.name
     described = spec.described()
     identity = {"version": __version__, "seed": seed, "spec": described, "note": work.note}
+    identity |= {"device": where}
     key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
     finished = _finished(folder, key, spec, work)
     if finished is not None:
@@ -76,7 +90,7 @@ def make(
         return finished, True
     parts = folder / f".parts-{key[:16]}"
     parts.mkdir(parents=True, exist_ok=True)
-    _run(work, parts, jobs, begin, tick)
+    _run(work, parts, machine.jobs if where == "cpu" else 1, begin, tick)
     mean, stderr = _gather(work, parts, spec.trials)
     figure = Figure(spec, work.rows, mean, stderr, work.note)
     table = _table(figure)

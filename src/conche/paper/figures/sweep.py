@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...common.arrays import Array, even_sizes
+from ...common.device import find_device
 from ..simulation import span
-from ..simulation.model import Model, make_model, trial_generators
+from ..simulation.model import Model, make_model
 from ..simulation.rows import by_rows, offline_by_rows
 from ..simulation.simulate import batched
 from ..theory import Similarity, generalization_error, offline_error
@@ -30,7 +31,7 @@ class Point(NamedTuple):
     offline: bool
 
 
-def sweep(spec: Spec, seed: int) -> Work:
+def sweep(spec: Spec, seed: int, device: str | None = None) -> Work:
     """The work of a figure that shows the error after the last task over a grid of settings."""
     rows: list[Row] = []
     points: list[Point] = []
@@ -41,7 +42,7 @@ def sweep(spec: Spec, seed: int) -> Work:
             rows.append(Row(panel["panel"], x, curve, theory, heavy(settings, offline)))
     units: list[Unit] = []
     for number, group in enumerate(_by_shape(points)):
-        units += _units(number, group, spec.trials, seed)
+        units += _units(number, group, spec.trials, seed, device)
     return Work(rows, units)
 
 
@@ -137,7 +138,9 @@ def _by_shape(points: Sequence[Point]) -> list[list[Point]]:
     return list(groups.values())
 
 
-def _units(number: int, group: list[Point], trials: int, seed: int) -> Iterator[Unit]:
+def _units(
+    number: int, group: list[Point], trials: int, seed: int, device: str | None
+) -> Iterator[Unit]:
     """The work for points of one shape, by the cheapest way that fits."""
     horizon = max(point.settings["n_tasks"] for point in group)
     models = [model_of(point.settings, horizon) for point in group]
@@ -153,13 +156,13 @@ def _units(number: int, group: list[Point], trials: int, seed: int) -> Iterator[
         by_span = sum(v.n_nodes * (1e-4 + 4e-8 * m**2 + 1e-10 * m**3) for v in variants)
         if all(span.fits(v) for v in variants) and by_span < each:
             run, each = span_values, by_span  # a draw for each model, but none as wide as p
-    for batch in batched(model, trials, len(variants)):
+    for batch in batched(model, trials, len(variants), find_device(device)):
         yield Unit(
             f"{number}-{batch.start}",
             tuple(point.row for point in group),
             batch,
             len(batch) * horizon * (each + 3e-4),
-            partial(run, variants, wanted, seed, batch),
+            partial(run, variants, wanted, seed, batch, device),
         )
 
 
@@ -173,21 +176,29 @@ def _distinct(models: list[Model]) -> tuple[list[Model], list[int]]:
     return [models[which.index(i)] for i in range(len(known))], which
 
 
-def row_values(models: list[Model], wanted: Wanted, seed: int, batch: range) -> Array:
+def row_values(
+    models: list[Model], wanted: Wanted, seed: int, batch: range, device: str | None
+) -> Array:
     """One draw of every task's rows for all models."""
-    return _after(models, by_rows(models, trial_generators(seed, batch)), wanted)
+    where = find_device(device)
+    return _after(models, by_rows(models, where.draws(seed, batch), where), wanted)
 
 
-def span_values(models: list[Model], wanted: Wanted, seed: int, batch: range) -> Array:
+def span_values(
+    models: list[Model], wanted: Wanted, seed: int, batch: range, device: str | None
+) -> Array:
     """A draw for each model, of the few directions that matter."""
-    D = [span.by_span(model, trial_generators(seed, batch)) for model in models]
+    where = find_device(device)
+    D = [span.by_span(model, where.draws(seed, batch), where) for model in models]
     return _after(models, D, wanted)
 
 
-def offline_values(models: list[Model], wanted: Wanted, seed: int, batch: range) -> Array:
+def offline_values(
+    models: list[Model], wanted: Wanted, seed: int, batch: range, device: str | None
+) -> Array:
     """Least squares on the first T tasks."""
-    asked = sorted({T for _, T in wanted})
-    values = offline_by_rows(models, asked, trial_generators(seed, batch))
+    asked, where = sorted({T for _, T in wanted}), find_device(device)
+    values = offline_by_rows(models, asked, where.draws(seed, batch), where)
     return np.stack([values[i, :, asked.index(T)] for i, T in wanted], axis=1)
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from array_api_compat import array_namespace, is_numpy_array
 
-from ...common.arrays import Array
+from ...common.device import AnyArray, Device, Draws
 from ...tasks import correlated, toeplitz_norm
-from ..gaussian import gaussian_rows
-from .model import Generators, Model
+from ..gaussian import gaussian_batch
+from .linear import transposed
+from .model import Model
 
 
 class Reduced(NamedTuple):
@@ -23,47 +25,73 @@ class Reduced(NamedTuple):
     the columns' span matters to the training error alone, and only by its squared length.
     """
 
-    R: Array  # trials x min(n, p) x p
-    noise: Array  # trials x min(n, p), of unit variance
-    outside: Array  # trials: squared length of the noise that no estimate can reach
+    R: AnyArray  # trials x min(n, p) x p
+    noise: AnyArray  # trials x min(n, p), of unit variance
+    outside: AnyArray  # trials: squared length of the noise that no estimate can reach
+    triangular: bool  # whether R is, above the diagonal
 
 
-def reduced_task(model: Model, t: int, rngs: Generators) -> Reduced:
+def reduced_task(model: Model, t: int, draws: Draws, device: Device) -> Reduced:
     """Task t of every trial."""
     n, p = model.n_samples[t], model.n_features
-    R = np.stack([gaussian_rows(rng, n, p) for rng in rngs])
-    noise = np.stack([rng.standard_normal(R.shape[1]) for rng in rngs])
-    outside = np.array([rng.chisquare(n - p) if n > p else 0.0 for rng in rngs])
-    return Reduced(correlated(R, model.correlation), noise, outside)
+    R = gaussian_batch(draws, device.xp, n, p)
+    noise = draws.normal((R.shape[1],))
+    outside = device.put(np.zeros(len(draws)))
+    if n > p:
+        outside = draws.chisquare(np.array([n - p]))[:, 0]
+    triangular = n > p and model.correlation == 0
+    return Reduced(_correlated(R, model.correlation, device), noise, outside, triangular)
 
 
 class Unknowns:
     """The tasks' unknowns, normalised as in Section IV: one draw for every ``n_shared``."""
 
-    def __init__(self, model: Model, rngs: Generators):
+    def __init__(self, model: Model, draws: Draws, device: Device):
         T, p = model.n_tasks, model.n_features
-        self.trials = len(rngs)
-        self.given = model.weights
+        self.trials, self.xp = len(draws), device.xp
+        self.given = None if model.weights is None else device.put(model.weights)
         if self.given is None:
-            self.common = np.stack([rng.standard_normal(p) for rng in rngs])
-            self.own = np.stack([rng.standard_normal((T, p)) for rng in rngs])
+            self.common = draws.normal((p,))
+            self.own = draws.normal((T, p))
 
-    def of(self, n_shared: int) -> Array:
+    def of(self, n_shared: int) -> AnyArray:
         """W: trials x T x p."""
         if self.given is not None:
-            return np.broadcast_to(self.given, (self.trials, *self.given.shape))
-        p = self.own.shape[-1]
-        W = self.own.copy()
-        W[..., :n_shared] = _scaled(self.common[:, None, :n_shared], n_shared / p)
-        W[..., n_shared:] = _scaled(W[..., n_shared:], 1 - n_shared / p)
-        return W
+            return self.xp.broadcast_to(self.given, (self.trials, *self.given.shape))
+        trials, T, p = self.own.shape
+        shared = _scaled(self.common[:, None, :n_shared], n_shared / p)
+        shared = self.xp.broadcast_to(shared, (trials, T, n_shared))
+        own = _scaled(self.own[:, :, n_shared:], 1 - n_shared / p)
+        return self.xp.concat([shared, own], axis=-1)
 
 
-def _scaled(x: Array, squared_norm: float) -> Array:
-    norm = np.linalg.norm(x, axis=-1, keepdims=True)
-    return x * (np.sqrt(squared_norm) / np.where(norm > 0, norm, 1.0))
+def _scaled(x: AnyArray, squared_norm: float) -> AnyArray:
+    xp = array_namespace(x)
+    norm = xp.linalg.vector_norm(x, axis=-1, keepdims=True)
+    return x * (squared_norm**0.5 / xp.where(norm > 0, norm, xp.ones_like(norm)))
 
 
-def distances(w: Array, W: Array, correlation: float) -> Array:
+def distances(w: AnyArray, W: AnyArray, correlation: float) -> AnyArray:
     """|w - w*_s|^2 for every s, weighted by the features' covariance: w ... x p, W ... x T x p."""
-    return toeplitz_norm(w[..., None, :] - W, correlation)
+    off = w[..., None, :] - W
+    if is_numpy_array(off):
+        return toeplitz_norm(off, correlation)
+    xp = array_namespace(off)
+    if correlation == 0:
+        return xp.sum(off * off, axis=-1)
+    root = _factor(off, correlation)
+    return xp.sum((off @ root) ** 2, axis=-1)
+
+
+def _correlated(R: AnyArray, correlation: float, device: Device) -> AnyArray:
+    if correlation == 0 or is_numpy_array(R):
+        return correlated(R, correlation)
+    return R @ transposed(_factor(R, correlation))
+
+
+def _factor(like: AnyArray, correlation: float) -> AnyArray:
+    """L with L L^T the covariance correlation**|i-j|: where a filter would take a step a column."""
+    xp, p = array_namespace(like), like.shape[-1]
+    eye = np.eye(p)
+    L = correlated(eye, correlation).T
+    return xp.asarray(L, dtype=like.dtype, device=like.device)

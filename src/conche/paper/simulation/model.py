@@ -14,8 +14,6 @@ from ...common.checks import real, whole
 from ...errors import ParameterError
 from ..sizes import Numbers, block_sizes, noise_per_task, samples_per_task
 
-Generators = Sequence[np.random.Generator]
-
 
 @dataclass(frozen=True, eq=False)
 class Model:
@@ -51,16 +49,6 @@ class Model:
     def error(self, distances: Array) -> Array:
         """G_T after 1..T tasks from the distances |w_t - w*_s|^2 (... x T x T)."""
         return np.asarray(distances.mean(axis=-1) + np.mean(self.noise_var))
-
-
-def trial_generator(seed: int, trial: int) -> np.random.Generator:
-    """Each trial has its own generator, so that results do not depend on how trials are shared."""
-    return np.random.default_rng([seed, trial])
-
-
-def trial_generators(seed: int, trials: range) -> Generators:
-    """The generators of a batch of trials, as new."""
-    return [trial_generator(seed, trial) for trial in trials]
 
 
 class ModelSettings(TypedDict, total=False):

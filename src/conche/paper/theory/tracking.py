@@ -29,6 +29,7 @@ from .similarity import Similarity
 
 NEGLIGIBLE = 1e-14  # weight of a task that no longer counts
 NEWTON = 100  # steps at most
+NOTHING = 1e-4  # relative: a gain that nobody would forget for
 
 
 def tracking_error(
@@ -46,8 +47,8 @@ def tracking_error(
     random walk, the error on the next task is larger by one step of it, whatever the discount.
 
     >>> walk = Similarity.shared(n_tasks=30, partition=[200], n_shared=200, drift=0.1)
-    >>> [round(tracking_error(walk, 300, 0.1, discount)[-1], 2) for discount in (1.0, 0.5, 0.0)]
-    [1.06, 0.18, 0.3]
+    >>> np.round([tracking_error(walk, 300, 0.1, share)[-1] for share in (1.0, 0.5, 0.0)], 2)
+    array([1.06, 0.18, 0.3 ])
     """
     T, p = similarity.n_tasks, int(similarity.partition.sum())
     ns, noise = samples_per_task(n_samples, T).astype(float), noise_per_task(noise_var, T)
@@ -83,7 +84,7 @@ def best_discount(
         return float(curve[0])
 
     found = minimize_scalar(error, bounds=(0.0, 1.0), method="bounded", options={"xatol": 1e-4})
-    return 1.0 if error(1.0) <= found.fun * (1 + 1e-9) else float(found.x)
+    return 1.0 if error(1.0) <= found.fun * (1 + NOTHING) else float(found.x)
 
 
 class Shares(NamedTuple):
