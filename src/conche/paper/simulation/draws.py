@@ -6,11 +6,13 @@ shape.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, is_numpy_array
 
+from ...common.arrays import Array
 from ...common.device import AnyArray, Device, Draws
 from ...tasks import correlated, toeplitz_norm
 from ..gaussian import gaussian_batch
@@ -91,7 +93,10 @@ def _correlated(R: AnyArray, correlation: float, device: Device) -> AnyArray:
 
 def _factor(like: AnyArray, correlation: float) -> AnyArray:
     """L with L L^T the covariance correlation**|i-j|: where a filter would take a step a column."""
-    xp, p = array_namespace(like), like.shape[-1]
-    eye = np.eye(p)
-    L = correlated(eye, correlation).T
-    return xp.asarray(L, dtype=like.dtype, device=like.device)
+    xp = array_namespace(like)
+    return xp.asarray(_root(like.shape[-1], correlation), dtype=like.dtype, device=like.device)
+
+
+@lru_cache(2)
+def _root(p: int, correlation: float) -> Array:
+    return np.ascontiguousarray(correlated(np.eye(p), correlation).T)
