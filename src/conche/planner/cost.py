@@ -28,6 +28,7 @@ COSTS = np.array(
 )
 PRODUCT = 6.5e-11  # multiply and add, in products of limited memory
 ROUND = 3e-4, 1.2e-4  # a round, and each of its nodes
+MERGE = 5e-3, 1.5e-3  # merging, and what was lost: a task, and each of its nodes
 EIGEN = 2.8e-10  # of m^3, for m eigenvectors
 REFERENCE = 7.6e-4  # seconds of the product below, where all this was measured
 SIZE = 256
@@ -125,6 +126,7 @@ def _limited(stream: Stream, rounds: int) -> float:
     base = float(COSTS[:7] @ _base(stream)) + rounds * (ROUND[0] + ROUND[1] * len(widths))
     if not m:
         return base + PRODUCT * (n * square + cube / 3)
+    base += MERGE[0] + MERGE[1] * len(widths)
     some = min(rows, m + 20.0)
     merge = rows**2 * P if rows <= 2 * m else 5 * rows * P * some
     factors = (rows + m) * square + S * (cube / 3 + m * square + m**2 * P)
