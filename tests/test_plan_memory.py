@@ -301,3 +301,10 @@ def test_the_command_line_says_both(monkeypatch: pytest.MonkeyPatch) -> None:
         anything(**some, nodes=4)
     with pytest.raises(ParameterError, match="n_nodes"):
         conche.plan(**some, n_nodes=4, n_nodes_max=2)
+
+
+def test_where_algorithm_1_has_no_answer_memory_has() -> None:
+    """One column and two samples: every block is nearly square."""
+    plan = conche.plan(1, 2, n_tasks=5, n_shared=1, noise_var=0.1)
+    assert plan.error == np.inf and 0.1 < plan.memory.error < 1
+    assert "unbounded on every number of nodes" in plan.text and "memory buys" in plan.text

@@ -9,7 +9,6 @@ import numpy as np
 
 from ..common.arrays import Array, even_sizes
 from ..common.checks import whole
-from ..errors import ParameterError
 from ..paper.theory import endless_error, spectral_radius
 from . import cost
 from .memory import MemoryPlan, foresee
@@ -79,8 +78,6 @@ def advise(question: Question, wanted: Wanted) -> Plan:
     table = [_candidate(question, K) for K in nodes]
     fewest = least({row["n_nodes"]: row["error"] for row in table})
     best = next(row for row in table if row["n_nodes"] == fewest)
-    if not np.isfinite(best["error"]):
-        raise ParameterError("every number of nodes has a block within 1 of some task's samples")
     chosen, remedies = best, []
     if wanted.n_nodes is not None:
         chosen = next(row for row in table if row["n_nodes"] == wanted.n_nodes)

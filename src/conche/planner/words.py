@@ -63,6 +63,11 @@ def _of_nodes(
             text += f"Beware: {chosen['warning']}. "
         if remedies:
             text += f"Best remedy: {remedies[0]['what']}, error {number(remedies[0]['error'])}. "
+    elif not np.isfinite(chosen["error"]):
+        return (
+            "Algorithm 1's error is unbounded on every number of nodes: some block has within 1 "
+            "of as many columns as some task has samples."
+        )
     else:
         text = (
             f"Use {counted(K, 'node')}: Algorithm 1's predicted error is {number(chosen['error'])}"

@@ -61,7 +61,7 @@ def _print_methods(plan: Plan, console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("", no_wrap=True)
     for name in ("error", "nodes", "a node keeps", "sent a task", "exchanges", "seconds a task"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", no_wrap=" " not in name)
     for name, error, row in (
         ("Algorithm 1", plan.error, plain),
         ("Conche method", memory.error, memory),
