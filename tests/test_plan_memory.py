@@ -287,8 +287,9 @@ def test_the_command_line_says_both(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {"error", "rank", "kept_bytes", "bytes", "exchanges", "seconds"} <= set(told)
     for wrong, named in (
         (["--network", "pigeons"], "network"),
-        (["--bandwidth", "0"], "bandwidth"),
-        (["--latency", "-1"], "latency"),
+        (["--network", "ray", "--bandwidth", "0"], "bandwidth"),
+        (["--network", "mpi", "--latency", "-1"], "latency"),
+        (["--latency", "1"], "--network ray"),
         (["--rank", "-3"], "rank"),
         (["--loss", "-0.1"], "loss"),
         (["--drift", "nan"], "drift"),

@@ -193,7 +193,7 @@ def test_a_single_bad_task_is_announced() -> None:
     plan = conche.plan(64, [200, 200, 64, 200, 200], 5, 32, 0.1)
     one = plan.table[0]
     assert one["error"] == np.inf
-    assert "64 columns for 64 samples" in str(one["warning"])
+    assert "64 columns a block, 64 samples" in str(one["warning"])
     assert "against unbounded for one node" in plan.text
 
 

@@ -33,7 +33,8 @@ def _checked(name: str, value: Any, kind: Any, least: float, most: float, beside
     plain = value.item() if isinstance(value, np.generic) else value  # compared without overflow
     if is_bool or not isinstance(value, kind) or not least <= plain <= most:
         what = "a whole number" if kind is Integral else "a number"
-        upto = f" and at most {most:g}" if most < LARGEST else ""
+        above = isinstance(value, kind) and not is_bool and plain > most
+        upto = f" and at most {most:g}" if most < LARGEST or above else ""
         other = f", or {beside}" if beside else ""
         raise ParameterError(f"{name}={value!r} must be {what} of at least {least:g}{upto}{other}")
     return value

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..common.arrays import Array, even_sizes
 from ..common.checks import whole
+from ..common.words import counted
 from ..paper.theory import endless_error, spectral_radius
 from . import cost
 from .memory import MemoryPlan, foresee
@@ -138,7 +139,7 @@ def _candidate(question: Question, K: int) -> Candidate:
     )
     warning = None
     if gap <= 1:
-        warning = f"blocks of {size} columns for {m} samples: the error is unbounded"
+        warning = f"{counted(size, 'column')} a block, {counted(m, 'sample')}: error unbounded"
     elif radius >= 1:
         warning = "grows with every task (radius above 1)"
     elif gap < NEAR_SQUARE * m:

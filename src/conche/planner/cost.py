@@ -16,6 +16,7 @@ import numpy as np
 from ..common.arrays import Array
 from ..common.checks import one_of, real
 from ..common.threads import blas_threads
+from ..errors import ParameterError
 from ..nodes.solvers.probes import PROBES
 from ..nodes.solvers.ridge import LEFT_OUT
 from .traffic import DOUBLE, Stream
@@ -58,6 +59,8 @@ def wire(
     """A network by name; ``bandwidth`` (MB/s) and ``latency`` (ms) instead of what was measured on
     one machine."""
     known = WIRES[one_of("network", network, WIRES)]
+    if not known.apart and not (bandwidth is None and latency is None):
+        raise ParameterError("bandwidth and latency are for network='ray' or 'mpi'")
     per_byte = known.per_byte
     if bandwidth is not None:
         per_byte = 1e-6 / real("bandwidth", bandwidth, 1e-9)

@@ -38,6 +38,7 @@ MOST_HELD = 20_000  # rows held out that are kept, of all tasks
 SHARES = (0.25, 0.125)  # of the columns: ranks that are tried beside the default
 NODES = (1, 8, 32)  # that Algorithm 1 is tried on
 FEW = 4  # nodes that the Conche method is tried on
+ROUNDING = 1e-9  # of the targets' power: an error that is none
 UNSTEADY = 1.3  # times the median: an error that has been so large in the last half is no promise
 
 Rows = tuple[Array, Array]
@@ -71,7 +72,7 @@ def measured(tasks: Iterable[Task], question: Question, wanted: Wanted, why: str
     """The plan by measurement; ``why`` no theory would do."""
     p, T = question.n_features, question.n_tasks
     most = min(p, wanted.n_nodes_max or p)
-    nodes = sorted({K for K in (*NODES, wanted.n_nodes) if K is not None and most >= K})
+    nodes = sorted({K for K in (*NODES, min(most, FEW), wanted.n_nodes or 1) if most >= K})
     rank = default_rank(p + 1) if wanted.rank is None else wanted.rank
     ranks = {rank, default_rank(p + 1), *(int(share * p) for share in SHARES)}
     on = min(wanted.n_nodes or FEW, p)
@@ -79,7 +80,7 @@ def measured(tasks: Iterable[Task], question: Question, wanted: Wanted, why: str
     kept = {m: Learner(ConcheRegressor(on, solver=Memory(rank=m))) for m in sorted(ranks)}
     step = _step(question, on, nodes, list(kept))
     seen = _learnt(tasks, [*plain.values(), *kept.values()], T, step)
-    table = [_row(p, K, plain[K].curve, step) for K in nodes]
+    table = [_row(question, K, plain[K].curve, step) for K in nodes]
     steady = [row for row in table if np.isfinite(row["error"])] or table
     chosen = min(steady, key=lambda row: row["error"])
     if wanted.n_nodes is not None:
@@ -138,11 +139,12 @@ def _learnt(tasks: Iterable[Task], learners: Sequence[Learner], T: int, step: in
     return seen
 
 
-def _row(p: int, K: int, curve: list[float], step: int) -> Candidate:
+def _row(question: Question, K: int, curve: list[float], step: int) -> Candidate:
     """Algorithm 1 on K nodes, as it was measured; no number where it is none to rely on."""
     last = np.array(curve[len(curve) // 2 :])
     middle, worst = float(np.median(last)), float(np.max(last))
-    steady = worst <= UNSTEADY * middle and np.isfinite(worst) and step == 1
+    nothing = ROUNDING * (question.energy + question.noise_var)
+    steady = worst <= max(UNSTEADY * middle, nothing) and np.isfinite(worst) and step == 1
     warning = None
     if step > 1:
         warning = "not foreseen: it depends on every task, and only some were learnt"
@@ -150,7 +152,7 @@ def _row(p: int, K: int, curve: list[float], step: int) -> Candidate:
         warning = f"not steady: errors up to {worst:.3g} in the last half of the tasks"
     return Candidate(
         n_nodes=K,
-        partition=even_sizes(p, K),
+        partition=even_sizes(question.n_features, K),
         error=curve[-1] if steady else float("nan"),
         spectral_radius=float("nan"),
         warning=warning,
@@ -192,7 +194,7 @@ def _paragraph(how: str, chosen: Candidate, memory: MemoryPlan, fixed: bool) -> 
     nodes = counted(chosen["n_nodes"], "node")
     text = f"Measured: {how}. {bought(chosen['error'], memory)} "
     if not np.isfinite(chosen["error"]):
-        of = f"on {nodes}" if fixed else "on any number of nodes"
+        of = f"on {nodes}" if fixed else "on the numbers of nodes that were tried"
         return text + f"No error is foreseen for Algorithm 1 {of}: {chosen['warning']}."
     best = "" if fixed else ", where it does best"
     return text + f"Algorithm 1 on {nodes}{best}: {number(chosen['error'])}."

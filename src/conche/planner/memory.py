@@ -11,11 +11,10 @@ from ..nodes.solvers.options import default_rank
 from ..paper.theory import best_discount, tracking_error
 from . import cost, twin
 from .choice import Choice, choice
-from .question import Question
+from .question import MANY_TASKS, Question
 from .terms import Wanted
 from .traffic import DOUBLE, Stream
 
-MOST_TASKS = 2000  # that the newest one is compared with
 ROUNDS = 10  # of a task with limited memory, about; with room for all columns it is one
 
 
@@ -59,7 +58,8 @@ class Errors(NamedTuple):
 def foresee(question: Question, K: int, wanted: Wanted) -> MemoryPlan:
     """The Conche method on K nodes, with its defaults but for the rank."""
     p, ns, noise = question.n_features, question.n_samples, question.noise_var
-    similarity = question.similarity(question.n_tasks, [p])
+    T = min(question.n_tasks, MANY_TASKS)
+    similarity, ns = question.similarity(T, [p]), ns[:T]
     rank = default_rank(p + 1) if wanted.rank is None else wanted.rank
     chosen = choice(similarity, ns, noise, rank)
     damping, error = chosen.likely, chosen.error
@@ -101,7 +101,7 @@ def _tracking(question: Question, chosen: Choice) -> tuple[float, float, float]:
     """The best discount, and the errors on the newest task with it and without any."""
     if not question.drifts:
         return 1.0, chosen.newest, chosen.newest
-    T = min(question.n_tasks, MOST_TASKS)
+    T = min(question.n_tasks, MANY_TASKS)
     similarity = question.similarity(T, [question.n_features])
     ns, noise = question.n_samples[-T:], question.noise_var
     discount = best_discount(similarity, ns, noise, chosen.likely)

@@ -132,7 +132,7 @@ def plan_from_tasks(tasks: Iterable[Task], **terms: Unpack[Terms]) -> Plan:
 
 def _not_covered(found: TaskStatistics) -> str | None:
     """Why no theory covers these data; None where it does."""
-    if found.correlation > CORRELATED:
+    if found.correlation > CORRELATED + 4 * found.correlation_stderr:
         return (
             f"the columns are correlated (tr(Sigma^2)/p = {found.correlation:.3g}, 1 for "
             f"independent ones: about {found.n_features / found.correlation:.0f} of "

@@ -14,6 +14,7 @@ from .twin import Shape
 
 DRAWN_COLUMNS = 128  # of a stream in the same proportions, where moments must be drawn
 LEAST_BLOCK = 3  # columns of a node there
+MANY_TASKS = 2000  # after so many, further ones change next to nothing
 DRAWN_ENTRIES = 4e5  # of all draws together
 
 
@@ -102,7 +103,7 @@ class Question:
 
         ``n_tasks`` None takes as many as were asked for; a longer stream has typical tasks.
         """
-        T = n_tasks or self.n_tasks
+        T = min(n_tasks or self.n_tasks, MANY_TASKS)
         ns = self.n_samples if self.n_tasks == T else np.full(T, self.n)
         if n_rounds > 1 or damping is not None:
             sizes, ns = self.reduced(sizes, ns)

@@ -30,6 +30,11 @@ def bought(error: float, memory: MemoryPlan) -> str:
         kept += f" a node and {size(memory.coordinator_bytes)} at the coordinator"
     else:
         kept += " a node"
+    if memory.error > 1.005 * error:
+        return (
+            f"On {K} memory does not pay: {number(memory.error)} where Algorithm 1 has "
+            f"{number(error)}, for {kept}."
+        )
     if memory.error >= 0.995 * error:
         return (
             f"On {K} memory buys next to nothing: {number(memory.error)} where Algorithm 1 has "
@@ -76,7 +81,7 @@ def _of_nodes(
     avoid = [str(row["n_nodes"]) for row in table if row["warning"] and row["n_nodes"] != K]
     if avoid:
         more = f" and {len(avoid) - 8} more" if len(avoid) > 8 else ""
-        text += f"Avoid {', '.join(avoid[:8])}{more} nodes. "
+        text += f"Avoid {', '.join(avoid[:8])}{more} {'node' if avoid == ['1'] else 'nodes'}. "
     later = [row for row in horizon if np.isfinite(row["error"])]
     if not later:
         return text + "With more tasks every number of nodes fails."

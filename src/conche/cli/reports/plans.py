@@ -74,7 +74,8 @@ def _print_methods(plan: Plan, console: Console) -> None:
     least = f"rank {memory.smallest_rank} would lose no more than {memory.loss_limit:.1%}"
     if memory.smallest_rank >= memory.rank and memory.loss <= memory.loss_limit:
         least = f"a smaller one would lose more than {memory.loss_limit:.1%}"
-    said = f"Conche method: rank {memory.rank}{lost}; {least}."
+    said = f"Conche method: rank {memory.rank}{lost}"
+    said += "." if not memory.rank and memory.loss <= memory.loss_limit else f"; {least}."
     if memory.discount < 1:
         said += (
             f" If only the newest task counts, discount {memory.discount:.2f}: "

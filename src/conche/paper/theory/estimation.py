@@ -56,6 +56,7 @@ class TaskStatistics:
     power: Array  # mean square of y per task: energy + noise_var
     pooled_residual: float  # residual variance of least squares on all tasks; nan where N <= p
     correlation: float
+    correlation_stderr: float  # were the columns independent
     spectrum: Array
     tails: float
 
@@ -183,6 +184,7 @@ def estimate(tasks: Iterable[Task]) -> TaskStatistics:
         power=seen.squares / seen.n_samples,
         pooled_residual=seen.pooled_residual,
         correlation=seen.correlation,
+        correlation_stderr=2 / max(seen.pairs, 1) ** 0.5,
         spectrum=seen.spectrum,
         tails=seen.tails,
     )

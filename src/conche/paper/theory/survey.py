@@ -19,6 +19,7 @@ MOST_COLUMNS = 2048  # whose products are all kept: 32 MB
 SAMPLED = 256  # rows of the first task that are kept of more columns than that; fewer later
 LOOKED_AT = 1000  # rows of a task, for the products of different rows
 ENOUGH = 10  # rows before deviations say something; and rows beyond the unknowns for least squares
+LARGEST = 1e140  # of a target
 FEW = 0.1  # columns to a row, up to which a sample's eigenvalues are taken as they are
 
 
@@ -39,6 +40,7 @@ class Seen(NamedTuple):
     fits: list[Fit | None]
     pooled_residual: float  # residual variance of least squares on all tasks; nan where N <= p
     correlation: float
+    pairs: int  # of rows that it was estimated from, each counted twice
     spectrum: Array
     tails: float
 
@@ -69,6 +71,8 @@ class Survey:
             raise DataError(f"task {t}: y must have one dimension to be planned for")
         if not (np.all(np.isfinite(X)) and np.all(np.isfinite(y))):
             raise DataError(f"task {t} has missing or infinite values")
+        if not np.all(np.abs(y) < LARGEST):
+            raise DataError(f"task {t}: the targets are too large: their squares overflow")
         if not self.n:
             self._begin(X, y)
         elif X.shape[1] != len(self.origin):
@@ -139,6 +143,7 @@ class Survey:
             fits,
             self._pooled(mean, scale, back.sum(axis=0) / scale, float(squares.sum())),
             correlation,
+            self.counted,
             self._spectrum(mean, scale),
             self.fourth / self.entries if self.entries else 3.0,
         )
