@@ -72,7 +72,8 @@ def measured(tasks: Iterable[Task], question: Question, wanted: Wanted, why: str
     """The plan by measurement; ``why`` no theory would do."""
     p, T = question.n_features, question.n_tasks
     most = min(p, wanted.n_nodes_max or p)
-    nodes = sorted({K for K in (*NODES, min(most, FEW), wanted.n_nodes or 1) if most >= K})
+    tried = NODES if most >= NODES[1] else (1, min(most, FEW))
+    nodes = sorted({K for K in (*tried, wanted.n_nodes or 1) if most >= K})
     rank = default_rank(p + 1) if wanted.rank is None else wanted.rank
     ranks = {rank, default_rank(p + 1), *(int(share * p) for share in SHARES)}
     on = min(wanted.n_nodes or FEW, p)
