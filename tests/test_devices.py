@@ -13,7 +13,7 @@ import pytest
 import conche
 from conche.common.arrays import Array
 from conche.common.device import Cpu, Device, Draws, NumpyDraws, find_device
-from conche.errors import DeviceError, MissingExtraError, ParameterError
+from conche.errors import MissingExtraError, ParameterError
 from conche.paper.simulation.model import Model, make_model
 from conche.paper.simulation.rows import by_rows, learning_curves, offline_by_rows
 from conche.paper.simulation.span import by_span
@@ -107,7 +107,7 @@ def test_pytorch_draws_the_same_distribution() -> None:
 
 
 def test_what_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ParameterError, match="device='tpu' must be one of cpu, cuda"):
+    with pytest.raises(ParameterError, match="device='tpu' must be one of"):
         conche.simulate(2, 10, [4], trials=2, device="tpu")
     assert find_device(None).name == find_device("cpu").name == "cpu"
     monkeypatch.setattr("conche.common.cuda.find_spec", lambda name: None)
@@ -115,4 +115,3 @@ def test_what_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         conche.simulate(2, 10, [4], trials=2, device="cuda")
     done = run_here("reproduce", "fig2", "--device", "cuda", "--out", "/nowhere")
     assert done.returncode == 2 and "conche[gpu]" in done.stderr
-    assert issubclass(DeviceError, RuntimeError)

@@ -17,7 +17,7 @@ from conche.errors import ParameterError
 from conche.network.local import LocalNetwork
 from conche.nodes.solvers.options import default_rank
 from conche.paper.theory.offline import path
-from conche.planner import cost, twin
+from conche.planner import twin
 from conche.planner.choice import residuals
 from conche.planner.traffic import DOUBLE, Stream
 from conche.theory import Similarity, offline_error
@@ -141,7 +141,7 @@ def test_a_twin_loses_what_the_stream_does() -> None:
     p, n, T, K, damping = 128, 128, 6, 16, 10.0
     shape = twin.Shape(p, T, n, K, damping, 0.1)
     found = twin.losses(shape)
-    assert found.mean[-1] == 0 and found.smallest(1.0) == 0 and found.smallest(0.0) <= 1
+    assert found.mean[-1] == 0 and found.smallest(0.001) > found.smallest(1.0) == 0
     errors: dict[int, list[float]] = {p: [], p // 4: [], p // 2: []}
     for seed in range(6):
         tasks = conche.gaussian_tasks(T, n, p, n_shared=p, noise_var=0.1, seed=seed)
@@ -183,7 +183,6 @@ def test_networks_cost_what_they_are_said_to() -> None:
     assert slow.seconds - here.seconds == pytest.approx(told, rel=1e-6)
     assert slow.kept_bytes > here.kept_bytes  # the rotation
     assert conche.plan(**some, network="mpi").memory.seconds < slow.seconds
-    assert 0.1 <= cost.slowness() <= 20
 
 
 def test_what_drifts_is_best_forgotten() -> None:

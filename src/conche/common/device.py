@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from array_api_compat import numpy as numpy_api
 
-from ..errors import ParameterError
 from .arrays import Array
+from .checks import one_of
 
 AnyArray = Any  # of whichever library the device has
 DEVICES = ("cpu", "cuda")
@@ -101,10 +101,8 @@ class Cpu(Device):
 
 def find_device(name: str | None) -> Device:
     """The device of that name; None: this machine's processor."""
-    if name is None or name == "cpu":
+    if name is None or one_of("device", name, DEVICES) == "cpu":
         return Cpu()
-    if name != "cuda":
-        raise ParameterError(f"device={name!r} must be one of {', '.join(DEVICES)}")
     from . import cuda  # late: its libraries are large
 
     return cuda.find()

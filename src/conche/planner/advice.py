@@ -13,14 +13,13 @@ from ..common.words import counted
 from ..paper.theory import endless_error, spectral_radius
 from . import cost
 from .memory import MemoryPlan, foresee
-from .question import Candidate, Horizon, Question, Remedy
+from .question import MANY_TASKS, Candidate, Horizon, Question, Remedy
 from .remedies import find_remedies
 from .terms import Wanted
 from .traffic import DOUBLE
-from .words import paragraph
+from .words import bought, of_nodes
 
 LARGEST_NETWORK = 1 << 16
-LONG = 10_000  # tasks: as good as without end
 NEAR_SQUARE = 0.15  # |n - p_k| below this share of n is worth a warning
 ALGORITHM = "Algorithm 1, one exact round a task, blocks of equal size"
 
@@ -85,14 +84,17 @@ def advise(question: Question, wanted: Wanted) -> Plan:
         remedies = find_remedies(question, chosen, table)
     horizon = []
     for later in (2 * T, 4 * T, None):
-        endless = later is None or later > LONG
         errors = {
-            K: question.limit(K) if endless else question.error(even_sizes(p, K), later)
+            K: question.limit(K) if later is None else question.error(even_sizes(p, K), later)
             for K in nodes
         }
         K = least(errors)
         horizon.append(Horizon(n_tasks=later, n_nodes=K, error=errors[K]))
     memory = foresee(question, chosen["n_nodes"], wanted)
+    nodes_said = of_nodes(chosen, best, table, horizon, remedies, wanted.n_nodes is not None)
+    assumptions = question.assumptions
+    if T > MANY_TASKS:
+        assumptions = [*assumptions, f"errors are those after {MANY_TASKS:,} of the {T:,} tasks"]
     return Plan(
         n_nodes=chosen["n_nodes"],
         error=chosen["error"],
@@ -100,8 +102,8 @@ def advise(question: Question, wanted: Wanted) -> Plan:
         centralised=table[0]["error"],
         horizon=horizon,
         remedies=remedies,
-        assumptions=question.assumptions,
-        text=paragraph(chosen, best, table, horizon, remedies, wanted.n_nodes is not None, memory),
+        assumptions=assumptions,
+        text=f"{bought(chosen['error'], memory)} {nodes_said}",
         memory=memory,
         rounds=rounds_plan(question, chosen["n_nodes"], wanted),
         given=wanted.n_nodes is not None,

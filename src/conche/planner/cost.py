@@ -17,6 +17,8 @@ from ..common.arrays import Array
 from ..common.checks import one_of, real
 from ..common.threads import blas_threads
 from ..errors import ParameterError
+from ..network.cut import OVERSAMPLING
+from ..nodes.solvers.principal_block import WIDEST_BLOCK
 from ..nodes.solvers.probes import PROBES
 from ..nodes.solvers.ridge import LEFT_OUT
 from .traffic import DOUBLE, Stream
@@ -124,13 +126,13 @@ def _limited(stream: Stream, rounds: int) -> float:
     widths = np.array(stream.widths, dtype=float)
     n, P, S, m = stream.n, widths.sum(), stream.side_by_side, stream.rank
     rows = float(n + min(m, stream.before))
-    blocks = np.minimum(widths, 2048.0)
+    blocks = np.minimum(widths, float(WIDEST_BLOCK))
     cube, square = float(np.sum(blocks**3)), float(np.sum(blocks**2))
     base = float(COSTS[:7] @ _base(stream)) + rounds * (ROUND[0] + ROUND[1] * len(widths))
     if not m:
         return base + PRODUCT * (n * square + cube / 3)
     base += MERGE[0] + MERGE[1] * len(widths)
-    some = min(rows, m + 20.0)
+    some = min(rows, float(m + OVERSAMPLING))
     merge = rows**2 * P if rows <= 2 * m else 5 * rows * P * some
     factors = (rows + m) * square + S * (cube / 3 + m * square + m**2 * P)
     each = S * (4 * rows * P + 2 * square + 4 * m * P)

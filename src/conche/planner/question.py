@@ -14,7 +14,7 @@ from .twin import Shape
 
 DRAWN_COLUMNS = 128  # of a stream in the same proportions, where moments must be drawn
 LEAST_BLOCK = 3  # columns of a node there
-MANY_TASKS = 2000  # after so many, further ones change next to nothing
+MANY_TASKS = 2000  # that are foreseen at most; a plan for more says so
 DRAWN_ENTRIES = 4e5  # of all draws together
 
 

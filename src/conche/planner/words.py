@@ -1,4 +1,4 @@
-"""The advice as one paragraph."""
+"""The advice in words: what memory buys, and which number of nodes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,6 @@ import numpy as np
 from ..common.words import counted, number, size
 from .memory import MemoryPlan
 from .question import Candidate, Horizon, Remedy
-
-
-def paragraph(
-    chosen: Candidate,
-    best: Candidate,
-    table: list[Candidate],
-    horizon: list[Horizon],
-    remedies: list[Remedy],
-    fixed: bool,
-    memory: MemoryPlan,
-) -> str:
-    """The advice in words; ``fixed`` where the number of nodes was given and not chosen."""
-    nodes = _of_nodes(chosen, best, table, horizon, remedies, fixed)
-    return f"{bought(chosen['error'], memory)} {nodes}"
 
 
 def bought(error: float, memory: MemoryPlan) -> str:
@@ -49,7 +35,7 @@ def bought(error: float, memory: MemoryPlan) -> str:
     return f"On {K} memory buys an error of {number(memory.error)}, {than}, for {kept}."
 
 
-def _of_nodes(
+def of_nodes(
     chosen: Candidate,
     best: Candidate,
     table: list[Candidate],
@@ -57,6 +43,7 @@ def _of_nodes(
     remedies: list[Remedy],
     fixed: bool,
 ) -> str:
+    """Which number of nodes; ``fixed`` where it was given and not chosen."""
     K = chosen["n_nodes"]
     if fixed:
         text = (
