@@ -4,11 +4,12 @@ VENV := .venv$(if $(filter-out python3,$(PYTHON)),-$(notdir $(PYTHON)))
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test cover lint format bench docs clean
+.PHONY: help demo test test-gpu cover lint format bench docs clean
 
 help:
 	@echo "make demo    learn two streams and draw the error after each task (under a minute)"
 	@echo "make test    the tests"
+	@echo "make test-gpu  the tests of devices, on this machine's GPU too (conche[gpu])"
 	@echo "make cover   the tests, and how much of the source they cover (slower)"
 	@echo "make lint    ruff, mypy --strict, and the import contracts"
 	@echo "make bench   the benchmarks whose table the README shows"
@@ -29,6 +30,11 @@ demo: $(VENV)/.core
 
 test: $(VENV)/.dev
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+
+test-gpu: $(VENV)/.dev
+	$(PIP) --editable '.[gpu]'
+	$(BIN)/python -c "from conche.common.device import find_device; find_device('cuda')"
+	$(BIN)/python -m pytest tests/test_devices.py tests/test_device_estimators.py
 
 cover: $(VENV)/.dev
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist loadgroup --cov --cov-report term:skip-covered

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
 
-import array_api_strict
 import numpy as np
 import pytest
 
 import conche
 from conche.common.arrays import Array
-from conche.common.device import Cpu, Device, Draws, NumpyDraws, find_device
+from conche.common.device import Cpu, find_device
 from conche.errors import MissingExtraError, ParameterError
 from conche.paper.simulation.model import Model, make_model
 from conche.paper.simulation.rows import by_rows, learning_curves, offline_by_rows
@@ -20,32 +17,7 @@ from conche.paper.simulation.span import by_span
 from conche.paper.theory import Similarity, generalization_error
 
 from .helpers.commands import run_here
-
-
-class StrictDraws(NumpyDraws):
-    """NumPy's numbers, as the strictest of libraries has them."""
-
-    def normal(self, shape: tuple[int, ...]) -> Any:
-        return array_api_strict.asarray(super().normal(shape))
-
-    def chisquare(self, freedom: Array) -> Any:
-        return array_api_strict.asarray(super().chisquare(freedom))
-
-
-class Strict(Device):
-    """A library that has what the standard says, and nothing else."""
-
-    name = "strict"
-    xp: Any = array_api_strict
-
-    def draws(self, seed: int, trials: Sequence[int]) -> Draws:
-        return StrictDraws(seed, trials)
-
-    def put(self, array: Array) -> Any:
-        return array_api_strict.asarray(np.array(array))
-
-    def fetch(self, array: Any) -> Array:
-        return np.from_dlpack(array)
+from .helpers.devices import Strict
 
 
 def models(n: int, correlation: float = 0.0, weights: Array | None = None) -> list[Model]:

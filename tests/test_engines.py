@@ -218,6 +218,47 @@ def test_an_mpi_round_is_one_vector_a_rank() -> None:
     assert done.returncode == 0, done.stderr
 
 
+def on_a_device_on_a_rank() -> None:
+    """Run by every rank: nodes that work on a device of their own give what local ones do."""
+    from conche.common import device as devices
+
+    from .helpers.devices import EXTRA
+
+    devices.DEVICES.update(EXTRA)
+    tasks = conche.gaussian_tasks(3, 30, 12, n_shared=8, noise_var=0.1)
+    for solver in ("exact", "memory", conche.Memory(rank=6)):
+        common: Any = {"n_nodes": 2, "solver": solver, "tol": 1e-12, "n_rounds": 100}
+        there = conche.ConcheRegressor(**common, network="mpi", device="strict")
+        here = conche.ConcheRegressor(**common, network="mpi")
+        for task in tasks:
+            there.partial_fit(task.X, task.y)
+            here.partial_fit(task.X, task.y)
+        assert there.state_.setup.device == "strict"
+        np.testing.assert_allclose(there.coef_, here.coef_, rtol=1e-5, atol=1e-6)
+        states = zip(there.node_states(), here.node_states(), strict=True)
+        for own, other in ((a.to_arrays(), b.to_arrays()) for a, b in states):
+            assert own.keys() == other.keys()
+            assert all(type(array) is np.ndarray for array in own.values())
+
+
+@mpi
+def test_mpi_nodes_on_a_device() -> None:
+    script = (
+        "import warnings; warnings.simplefilter('ignore');"
+        "from tests.test_engines import on_a_device_on_a_rank as c; c()"
+    )
+    done = mpiexec(2, "-c", script)
+    assert done.returncode == 0, done.stderr
+
+
+def test_ray_without_a_gpu_says_so(network: RayNetwork) -> None:
+    task = conche.gaussian_tasks(1, 30, 8)[0]
+    model = conche.CoCoARegressor(2, network=network, device="cuda")
+    with pytest.raises(conche.DeviceError, match="Ray knows of no GPU"):
+        model.fit(task.X, task.y)
+    model.set_params(device=None).fit(task.X, task.y)
+
+
 @pytest.mark.parametrize("steps", ["safe", "cg"])
 def test_a_ray_round_is_one_vector_each_way_a_node(
     network: RayNetwork,

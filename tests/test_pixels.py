@@ -18,7 +18,7 @@ Tasks = list[tuple[Array, Array]]
 @pytest.fixture(scope="module")
 def digits() -> tuple[Array, Array, Array, Array]:
     folder = need("mnist")
-    return tuple(  # type: ignore[return-value]  # two of each
+    return tuple(
         read_idx(folder / f"{part}-{what}-ubyte.gz").reshape(count, -1).squeeze() / unit
         for part, count in (("train", 60_000), ("t10k", 10_000))
         for what, unit in (("images-idx3", 255), ("labels-idx1", 1))

@@ -60,8 +60,8 @@ def test_the_path_follows_the_condition() -> None:
 def test_cut_off_is_the_documented_one() -> None:
     U, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((30, 3)))
     cut = 30 * np.finfo(float).eps
-    assert Spectral(U * [1, 0.5, 3 * cut], 0.0, 1.0).size == 3
-    assert Spectral(U * [1, 0.5, 0.3 * cut], 0.0, 1.0).size == 2
+    assert Spectral(U * [1, 0.5, 3 * cut], 0.0, 1.0).rank == 3
+    assert Spectral(U * [1, 0.5, 0.3 * cut], 0.0, 1.0).rank == 2
 
 
 @pytest.mark.parametrize("n", [40, 8])

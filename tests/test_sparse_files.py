@@ -14,7 +14,7 @@ from sklearn.linear_model import Ridge
 import conche
 from conche.common.arrays import Array
 from conche.network import principal
-from conche.nodes.solvers.factor import Bordered
+from conche.nodes.solvers.cholesky import Bordered
 
 from .helpers.commands import run_here as run
 

@@ -71,5 +71,9 @@ class CorrelationWarning(UserWarning):
     """The features are correlated: the theory assumes that they are not."""
 
 
+class DeviceWarning(UserWarning):
+    """What was to be learnt on a GPU is learnt on the processor; the message says why."""
+
+
 class OfflineGapWarning(UserWarning):
     """Memory of limited rank has lost more than a percent of the offline objective."""

@@ -62,7 +62,7 @@ def _sklearn(name: str, guess: Guess, **options: Any) -> float:
 
 def _log_loss(guess: Guess) -> float:
     assert guess.classes is not None
-    places = np.searchsorted(guess.classes, guess.y)
+    places: Array = np.searchsorted(guess.classes, guess.y)
     true = probabilities(guess.scores, len(guess.classes))[np.arange(len(places)), places]
     return float(-np.log(np.maximum(true, 1e-15)).mean())
 

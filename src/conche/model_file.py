@@ -107,10 +107,11 @@ def _described(run: Run) -> dict[str, Any]:
     return asdict(replace(run, columns=(), path=None)) | {"columns": run.columns}
 
 
-def load(path: str | os.PathLike[str], network: Any = "local") -> Any:
+def load(path: str | os.PathLike[str], network: Any = "local", device: str | None = None) -> Any:
     """Read a model that `save` wrote; it goes on with the stream where it stood.
 
-    It goes on in this process, wherever it was trained, unless another ``network`` is given.
+    It goes on in this process, wherever it was trained, unless another ``network`` or ``device`` is
+    given.
 
     >>> import conche, tempfile
     >>> task = conche.gaussian_tasks(1, 30, 4)[0]
@@ -121,23 +122,24 @@ def load(path: str | os.PathLike[str], network: Any = "local") -> Any:
     >>> bool((again.coef_ == model.coef_).all())
     True
     """
-    return _load(path, network)[0]
+    return _load(path, network, device)[0]
 
 
 def load_run(
-    path: str | os.PathLike[str], network: Any = "local"
+    path: str | os.PathLike[str], network: Any = "local", device: str | None = None
 ) -> tuple[LinearModel, Run | None]:
     """The model, and what ``conche train`` wrote beside it, if it did."""
-    model, run = _load(path, network)
+    model, run = _load(path, network, device)
     if not isinstance(model, LinearModel):
         raise ModelFileError(f"{path}: a pipeline, which is for Python: conche.load")
     return model, run
 
 
-def _load(path: str | os.PathLike[str], network: Any) -> tuple[Any, Run | None]:
+def _load(path: str | os.PathLike[str], network: Any, device: str | None) -> tuple[Any, Run | None]:
+    where = {"network": network, "device": device}
     try:
         described, arrays = unseal(path, FORMAT)
-        model, state = _restored(described, arrays, network)
+        model, state = _restored(described, arrays, where)
         run = _restored_run(described, arrays)
     except (ModelFileError, OSError):
         raise
@@ -151,14 +153,14 @@ def _load(path: str | os.PathLike[str], network: Any) -> tuple[Any, Run | None]:
 
 
 def _restored(
-    described: dict[str, Any], arrays: dict[str, Array], network: Any
+    described: dict[str, Any], arrays: dict[str, Array], where: dict[str, Any]
 ) -> tuple[LinearModel, StreamState]:
     if described["class"] not in CLASSES:
         raise ValueError(f"unknown class {described['class']!r}")
     missing = set(described["arrays"]) - set(arrays)
     if missing:
         raise ValueError(f"{sorted(missing)[0]} is missing")
-    parameters = _parameters(described, arrays) | {"network": network}
+    parameters = _parameters(described, arrays) | where
     model: LinearModel = getattr(estimators, described["class"])(**parameters)
     get_loss(model.loss)
     return model, restored(described, arrays, model)
@@ -176,7 +178,7 @@ def _restored_run(described: dict[str, Any], arrays: dict[str, Array]) -> Run | 
 def _plain_parameters(model: LinearModel) -> dict[str, Any]:
     """Parameters as JSON has them; a solver object as its name and its own parameters."""
     plain = model.get_params(deep=False)
-    del plain["network"]  # where it goes on is said when it is loaded
+    del plain["network"], plain["device"]  # where it goes on is said when it is loaded
     solver = plain["solver"]
     if not model.network_.central and isinstance(option(solver), Memory):
         solver = Memory(**option(solver).get_params() | {"rank": 0})  # wherever it goes on

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 from .common.arrays import Array, as_dense, gram
 from .common.checks import real
 from .errors import DataError, ParameterError
-from .nodes.solvers.factor import Cholesky
+from .nodes.solvers.cholesky import Cholesky
 from .tasks import Task
 
 LARGEST_GRAM = 20_000

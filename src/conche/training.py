@@ -85,7 +85,7 @@ def resumed(
     model: LinearModel, file: Path, stream: FileStream, classes: Any = None
 ) -> tuple[LinearModel, Run]:
     """The model and run of a checkpoint, if it is of this stream and these settings."""
-    old, run = load_run(file, model.network)
+    old, run = load_run(file, model.network, model.device)
     if type(old) is not type(model):
         raise ParameterError(
             f"{file}: a {type(old).__name__}, but asked for is {type(model).__name__}"

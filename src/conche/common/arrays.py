@@ -1,16 +1,158 @@
-"""Arrays and blocks: their types, and products that serve dense and sparse blocks alike."""
+"""Arrays and blocks: what all libraries have under different names, and products that serve dense
+and sparse blocks alike.
+
+NumPy is the default. On a GPU (`conche.common.device`) arrays are PyTorch's or CuPy's; what works
+with all of them is written against the array API.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from array_api_compat import array_namespace, device, is_cupy_array, is_torch_array
+from array_api_compat import numpy as numpy_api
 from scipy import sparse
 
-Array = NDArray[Any]
+Array = Any  # NumPy's, or of the library that a device has
 Block = Any  # a node's columns of A_t: an array or a scipy.sparse matrix
 CACHE_BYTES = 16 << 20
+
+
+def is_here(x: Any) -> bool:
+    """Whether something is NumPy's or scipy's, and not on a device."""
+    return isinstance(x, np.ndarray) or sparse.issparse(x)
+
+
+def on_gpu(x: Any) -> bool:
+    """Whether it is an array on a GPU."""
+    return is_cupy_array(x) or (is_torch_array(x) and x.is_cuda)
+
+
+def here(x: Array) -> Array:
+    """x as an array of NumPy's, wherever it was."""
+    if is_here(x):
+        return x
+    if is_torch_array(x):
+        return x.detach().cpu().numpy()
+    return x.get() if is_cupy_array(x) else np.asarray(x)
+
+
+def as_host(x: Any) -> Any:
+    """An array from a GPU as NumPy's; anything else as it is."""
+    return here(x) if on_gpu(x) else x
+
+
+def put_by(x: Array, values: Array) -> Array:
+    """NumPy's numbers of any kind on the device of x."""
+    return space(x).asarray(values, device=device(x))
+
+
+def space(x: Array) -> Any:
+    """The functions of the array's library."""
+    return numpy_api if is_here(x) else array_namespace(x)
+
+
+def like(x: Array, values: Any) -> Array:
+    """Numbers from here as an array beside x, in its precision; what is there already stays."""
+    if is_here(x):
+        return np.asarray(values, dtype=x.dtype)
+    if not isinstance(values, np.ndarray | Sequence):
+        return values
+    numbers = np.asarray(values)
+    if not numbers.flags.writeable:
+        numbers = numbers.copy()  # PyTorch has none that cannot be written to
+    return space(x).asarray(numbers, dtype=x.dtype, device=device(x))
+
+
+def zeros(x: Array, *shape: int) -> Array:
+    """Zeros beside x, in its precision."""
+    if is_here(x):
+        return np.zeros(shape, x.dtype)
+    return space(x).zeros(shape, dtype=x.dtype, device=device(x))
+
+
+def eye(x: Array, n: int) -> Array:
+    """The identity beside x, in its precision."""
+    if is_here(x):
+        return np.eye(n, dtype=x.dtype)
+    return space(x).eye(n, dtype=x.dtype, device=device(x))
+
+
+def as_type(x: Array, dtype: Any) -> Array:
+    """x in another precision; itself where it has it already."""
+    if x.dtype == dtype:
+        return x
+    return x.astype(dtype) if is_here(x) else space(x).astype(x, dtype)
+
+
+def in_double(x: Array) -> Array:
+    """x in double precision."""
+    return as_type(x, np.float64 if is_here(x) else space(x).float64)
+
+
+def is_double(x: Array) -> bool:
+    """Whether x has double precision."""
+    return bool(x.dtype == (np.float64 if is_here(x) else space(x).float64))
+
+
+def epsilon(x: Array) -> float:
+    """The precision of x."""
+    return float(space(x).finfo(x.dtype).eps)
+
+
+def bytes_of(x: Array) -> int:
+    """How many bytes an array takes."""
+    return math.prod(x.shape) * (8 if is_double(x) else 4)
+
+
+def joined(parts: Sequence[Array], axis: int = 0) -> Array:
+    """Arrays one after the other."""
+    return (
+        np.concatenate(parts, axis)
+        if is_here(parts[0])
+        else space(parts[0]).concat(parts, axis=axis)
+    )
+
+
+def parts_of(x: Array, count: int, axis: int = -1) -> list[Array]:
+    """As many equal parts, in order."""
+    if count == 1:
+        return [x]
+    width = x.shape[axis] // count
+    before = (slice(None),) * (axis % x.ndim)
+    return [x[(*before, slice(i * width, (i + 1) * width), ...)] for i in range(count)]
+
+
+def repeated(x: Array, count: int) -> Array:
+    """The columns of x, so many times side by side."""
+    return joined([x] * count, axis=-1) if count > 1 else x
+
+
+def rows_of(block: Block, rows: Any) -> Block:
+    """Some rows, by their numbers."""
+    if is_here(block):
+        return block[rows]
+    return space(block).take(block, _places(block, rows), axis=0)
+
+
+def columns_of(block: Block, which: Any) -> Block:
+    """Some columns, by their numbers or as a slice."""
+    if is_here(block) or isinstance(which, slice):
+        return block[:, which]
+    return space(block).take(block, _places(block, which), axis=1)
+
+
+def _places(x: Array, places: Any) -> Array:
+    xp = space(x)
+    return xp.asarray(np.asarray(places, dtype=np.int64), dtype=xp.int64, device=device(x))
+
+
+def summed(x: Array) -> Array:
+    """Over the first axis, the nodes of a stack."""
+    return space(x).sum(x, axis=0)
 
 
 def even_sizes(n_features: int, n_nodes: int) -> list[int]:
@@ -21,12 +163,22 @@ def even_sizes(n_features: int, n_nodes: int) -> list[int]:
 
 def column_dots(a: Array, b: Array) -> Array:
     """a_j . b_j for every column j, summed in double precision."""
-    return np.einsum("ij,ij->j", a, b, dtype=np.float64)
+    if is_here(a):
+        return np.einsum("ij,ij->j", a, b, dtype=np.float64)
+    return space(a).sum(in_double(a) * in_double(b), axis=-2)
 
 
 def ratio(a: Array, b: Array) -> Array:
     """a / b, and 0 where b is not positive: there is nothing left to gain."""
-    return np.divide(a, b, out=np.zeros_like(np.asarray(a, dtype=float)), where=b > 0)
+    if is_here(b) or not hasattr(b, "ndim"):
+        return np.divide(a, b, out=np.zeros_like(np.asarray(a, dtype=float)), where=b > 0)
+    xp = space(b)
+    return xp.where(b > 0, a / xp.where(b > 0, b, xp.ones_like(b)), xp.zeros_like(b))
+
+
+def positive(x: Array) -> Array:
+    """x, and 0 where it is negative."""
+    return np.maximum(x, 0.0) if is_here(x) else space(x).where(x > 0, x, space(x).zeros_like(x))
 
 
 def gram(block: Block, wide: bool) -> Array:
@@ -35,45 +187,45 @@ def gram(block: Block, wide: bool) -> Array:
 
 
 def as_dense(matrix: Any) -> Array:
-    """The matrix as an array, whatever it was."""
-    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix)
+    """The matrix as an array, if it was sparse."""
+    return matrix.toarray() if sparse.issparse(matrix) else matrix
 
 
 def scale_rows(block: Block, scale: Array) -> Block:
     """diag(scale) A."""
-    return sparse.diags_array(scale) @ block if sparse.issparse(block) else block * scale[:, None]
+    if sparse.issparse(block):
+        return sparse.diags_array(scale) @ block
+    return block * like(block, scale)[:, None]
 
 
 def scale_columns(block: Block, scale: Array) -> Block:
     """A diag(scale)."""
-    return block @ sparse.diags_array(scale) if sparse.issparse(block) else block * scale
+    if sparse.issparse(block):
+        return block @ sparse.diags_array(scale)
+    return block * like(block, scale)
 
 
 def with_ones(block: Block) -> Block:
     """The block and a constant column, its last."""
-    both = [block, np.ones((block.shape[0], 1), dtype=block.dtype)]
-    return sparse.hstack(both, "csc") if sparse.issparse(block) else np.hstack(both)
+    if sparse.issparse(block):
+        return sparse.hstack([block, np.ones((block.shape[0], 1), dtype=block.dtype)], "csc")
+    return joined([block, zeros(block, block.shape[0], 1) + 1], axis=1)
 
 
 def without_mean(g: Array, root: Array | None) -> Array:
     """g less its projection on the constant column, whose entries are the roots of weights."""
     if root is None:
-        return np.asarray(g - g.mean(axis=0))
-    return np.asarray(g - root[:, None] * (root @ g) / (root @ root))
+        return g - g.mean(axis=0)
+    return g - root[:, None] * (root @ g) / (root @ root)
 
 
 def column_squares(block: Block) -> Array:
     """Of every column's length, in double."""
     if sparse.issparse(block):
         return np.asarray(block.multiply(block).sum(axis=0), dtype=float).ravel()
-    return np.asarray(np.einsum("ij,ij->j", block, block, dtype=float, casting="unsafe"))
-
-
-def squared_norm(block: Block) -> float:
-    """The squared Frobenius norm, without a copy of the block."""
-    if sparse.issparse(block):
-        return float(np.sum(np.square(block.data, dtype=np.float64)))
-    return float(np.einsum("ij,ij->i", block, block).sum(dtype=np.float64))
+    if is_here(block):
+        return np.einsum("ij,ij->j", block, block, dtype=float, casting="unsafe")
+    return column_dots(block, block)
 
 
 def by_columns(block: Block) -> Block:
@@ -82,7 +234,9 @@ def by_columns(block: Block) -> Block:
     Worth a copy where the block is larger than the cache and X is in C order; with X in Fortran
     order there is nothing to copy. Taken in runs of rows that fit the cache.
     """
-    if sparse.issparse(block) or block.nbytes <= CACHE_BYTES or block.flags.f_contiguous:
+    if not isinstance(block, np.ndarray):
+        return block
+    if block.nbytes <= CACHE_BYTES or block.flags.f_contiguous:
         return block
     n, p = block.shape
     copy = np.empty((p, n + 8), block.dtype)[:, :n].T  # a stride of 2^k would thrash the cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -11,17 +12,23 @@ import numpy as np
 
 from ..errors import DeviceError, MissingExtraError
 from .arrays import Array
-from .device import AnyArray, Device, Draws
+from .device import Device, Draws
 
 SHARE = 1 / 24  # of all memory for the matrices that a batch of trials begins with
 
 
-def find() -> Device:
+SHORT = (
+    "the GPU's memory is not enough for this task: fewer samples a task, a smaller rank, or more "
+    "GPUs (docs/gpu.md)"
+)
+
+
+def find(place: int = 0) -> Device:
     """The GPU, through the library that is there."""
     if find_spec("torch") is not None:
-        return Torch("cuda")
+        return Torch("cuda", place)
     if find_spec("cupy") is not None:
-        return Cupy()
+        return Cupy(place)
     raise MissingExtraError("a GPU needs PyTorch or CuPy: pip install 'conche[gpu]'")
 
 
@@ -43,14 +50,14 @@ class TorchDraws(Draws):
     def __len__(self) -> int:
         return len(self.generators)
 
-    def normal(self, shape: tuple[int, ...]) -> AnyArray:
+    def normal(self, shape: tuple[int, ...]) -> Array:
         torch = self.torch
         out = torch.empty((len(self), *shape), dtype=torch.float64, device=self.device)
         for place, generator in zip(out, self.generators, strict=True):
             place.normal_(generator=generator)
         return out
 
-    def chisquare(self, freedom: Array) -> AnyArray:
+    def chisquare(self, freedom: Array) -> Array:
         torch = self.torch
         half = torch.as_tensor(np.asarray(freedom) / 2, dtype=torch.float64, device=self.device)
         drawn = [torch._standard_gamma(half, generator=each) for each in self.generators]
@@ -60,7 +67,7 @@ class TorchDraws(Draws):
 class Torch(Device):
     """PyTorch, on a GPU (or on the processor, where tests have no GPU)."""
 
-    def __init__(self, device: str):
+    def __init__(self, device: str, place: int = 0):
         torch, xp = import_module("torch"), import_module("array_api_compat.torch")
         if device == "cuda" and not torch.cuda.is_available():
             raise DeviceError(
@@ -69,20 +76,33 @@ class Torch(Device):
             )
         self.name, self.xp, self.torch = device, xp, torch
         self.device = torch.device(device)
+        if device == "cuda":
+            self.device = torch.device(device, place % torch.cuda.device_count())
 
     def draws(self, seed: int, trials: Sequence[int]) -> TorchDraws:
         return TorchDraws(self.device, seed, trials)
 
-    def put(self, array: Array) -> AnyArray:
-        return self.torch.as_tensor(np.array(array), device=self.device)
-
-    def fetch(self, array: AnyArray) -> Array:
-        return np.asarray(array.detach().cpu().numpy())
+    def put(self, array: Array) -> Array:
+        if isinstance(array, np.ndarray):
+            if any(step < 0 for step in array.strides) or not array.flags.writeable:
+                array = array.copy()  # PyTorch has no such arrays
+            return self.torch.as_tensor(array, device=self.device)
+        if isinstance(array, self.torch.Tensor):
+            return array.detach().to(self.device)
+        return self.torch.from_dlpack(array).to(self.device)
 
     def room(self) -> float:
         if self.name != "cuda":
             return super().room()
         return SHARE * self.torch.cuda.mem_get_info()[1] / 8
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except self.torch.OutOfMemoryError:
+            self.torch.cuda.empty_cache()
+            raise DeviceError(SHORT) from None
 
 
 class CupyDraws(Draws):
@@ -96,10 +116,10 @@ class CupyDraws(Draws):
     def __len__(self) -> int:
         return len(self.generators)
 
-    def normal(self, shape: tuple[int, ...]) -> AnyArray:
+    def normal(self, shape: tuple[int, ...]) -> Array:
         return self.cupy.stack([each.standard_normal(shape) for each in self.generators])
 
-    def chisquare(self, freedom: Array) -> AnyArray:
+    def chisquare(self, freedom: Array) -> Array:
         freedom = self.cupy.asarray(freedom, dtype=float)
         return self.cupy.stack([each.chisquare(freedom) for each in self.generators])
 
@@ -109,7 +129,7 @@ class Cupy(Device):
 
     name = "cuda"
 
-    def __init__(self) -> None:
+    def __init__(self, place: int = 0) -> None:
         cupy, xp = import_module("cupy"), import_module("array_api_compat.cupy")
         try:
             found = cupy.cuda.runtime.getDeviceCount()
@@ -118,15 +138,23 @@ class Cupy(Device):
         if not found:
             raise DeviceError("CuPy finds no GPU")
         self.xp, self.cupy = xp, cupy
+        cupy.cuda.Device(place % found).use()
 
     def draws(self, seed: int, trials: Sequence[int]) -> CupyDraws:
         return CupyDraws(self.cupy, seed, trials)
 
-    def put(self, array: Array) -> AnyArray:
+    def put(self, array: Array) -> Array:
+        if hasattr(array, "__dlpack__") and not isinstance(array, np.ndarray):
+            return self.cupy.from_dlpack(array)
         return self.cupy.asarray(array)
-
-    def fetch(self, array: AnyArray) -> Array:
-        return np.asarray(self.cupy.asnumpy(array))
 
     def room(self) -> float:
         return SHARE * float(self.cupy.cuda.runtime.memGetInfo()[1]) / 8
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            self.cupy.get_default_memory_pool().free_all_blocks()
+            raise DeviceError(SHORT) from None

@@ -7,17 +7,18 @@ on them is written against the array API (`array_api_compat`), once for all of t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
 from array_api_compat import numpy as numpy_api
+from scipy import sparse
 
-from .arrays import Array
+from .arrays import Array, here
 from .checks import one_of
 
-AnyArray = Any  # of whichever library the device has
-DEVICES = ("cpu", "cuda")
 FIRST_BATCH = 2e6  # entries that trials computed together hold, where memory is not the limit
 
 
@@ -30,11 +31,11 @@ class Draws(ABC):
         """How many trials."""
 
     @abstractmethod
-    def normal(self, shape: tuple[int, ...]) -> AnyArray:
+    def normal(self, shape: tuple[int, ...]) -> Array:
         """trials x shape, standard normal."""
 
     @abstractmethod
-    def chisquare(self, freedom: Array) -> AnyArray:
+    def chisquare(self, freedom: Array) -> Array:
         """trials x len(freedom), chi-squared with so many degrees of freedom."""
 
 
@@ -49,16 +50,49 @@ class Device(ABC):
         """Generators for these trials."""
 
     @abstractmethod
-    def put(self, array: Array) -> AnyArray:
-        """An array of ours, there."""
+    def put(self, array: Array) -> Array:
+        """An array of ours, or of another library, there."""
 
-    @abstractmethod
-    def fetch(self, array: AnyArray) -> Array:
+    def fetch(self, array: Array) -> Array:
         """An array from there, here."""
+        return here(array)
 
     def room(self) -> float:
         """Entries that a batch of trials may hold."""
         return FIRST_BATCH
+
+    def guarded(self) -> AbstractContextManager[Any]:
+        """What the library says when memory is short becomes one line of ours."""
+        return nullcontext()
+
+    def put_all(self, message: Any) -> Any:
+        """A message with all of its arrays there."""
+        return carried(lambda x: self.put(x) if isinstance(x, np.ndarray) else x, message)
+
+    def fetch_all(self, message: Any) -> Any:
+        """A message with all of its arrays here."""
+        return carried(lambda x: x if isinstance(x, np.ndarray) else self.fetch(x), message)
+
+
+def carried(move: Callable[[Array], Array], message: Any) -> Any:
+    """The same message with every array in it moved: it may be a tuple, a list, a dict, or one of
+    our records of them."""
+    if hasattr(message, "shape") and hasattr(message, "dtype"):
+        return (
+            message
+            if sparse.issparse(message) or isinstance(message, np.generic)
+            else move(message)
+        )
+    if isinstance(message, tuple | list):
+        parts = [carried(move, part) for part in message]
+        named = hasattr(message, "_fields")
+        return type(message)(*parts) if named else type(message)(parts)
+    if isinstance(message, dict):
+        return {key: carried(move, part) for key, part in message.items()}
+    if is_dataclass(message) and not isinstance(message, type):
+        own = {f.name: getattr(message, f.name) for f in fields(message) if f.init}
+        return replace(message, **{name: carried(move, part) for name, part in own.items()})
+    return message
 
 
 class NumpyDraws(Draws):
@@ -95,14 +129,17 @@ class Cpu(Device):
     def put(self, array: Array) -> Array:
         return array
 
-    def fetch(self, array: AnyArray) -> Array:
-        return np.asarray(array)
 
-
-def find_device(name: str | None) -> Device:
-    """The device of that name; None: this machine's processor."""
-    if name is None or one_of("device", name, DEVICES) == "cpu":
-        return Cpu()
+def _cuda(place: int) -> Device:
     from . import cuda  # late: its libraries are large
 
-    return cuda.find()
+    return cuda.find(place)
+
+
+DEVICES: dict[str, Callable[[int], Device]] = {"cpu": lambda place: Cpu(), "cuda": _cuda}
+
+
+def find_device(name: str | None, place: int = 0) -> Device:
+    """The device of that name; None: this machine's processor. Of several GPUs, the one at
+    ``place``, counted round and round."""
+    return DEVICES[one_of("device", "cpu" if name is None else name, DEVICES)](place)

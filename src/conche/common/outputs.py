@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from .arrays import Array
+from .arrays import Array, columns_of, is_here, like
 
 
 class Outputs(NamedTuple):
@@ -22,11 +20,13 @@ class Outputs(NamedTuple):
 
     def of(self, array: Array) -> Array:
         """Of something linear in the targets; outputs are its last axis."""
-        return np.asarray(array[..., list(self.places)] * np.asarray(self.signs, array.dtype))
+        return self.among(array) * like(array, self.signs)
 
     def among(self, array: Array) -> Array:
         """Of something whose sign does not matter."""
-        return np.asarray(array[..., list(self.places)])
+        if is_here(array):
+            return array[..., list(self.places)]
+        return columns_of(array, self.places)
 
     def in_blocks(self, blocks: list[int], width: int) -> Outputs:
         """The same of several blocks of so many outputs."""

@@ -11,16 +11,18 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from ..common.arrays import Array
+from ..common.arrays import Array, here, is_here, like, on_gpu
 from ..common.checks import flag, one_of, real, whole
+from ..common.device import DEVICES
 from ..common.words import counted
-from ..errors import NearSquareWarning, ParameterError
-from ..network import Network, meet
+from ..errors import DeviceWarning, NearSquareWarning, ParameterError
+from ..network import DeviceNetwork, Network, meet
 from ..nodes import NodeState, Partition, Scaling, Setup
 from ..nodes.scaling import MISSING, SCALINGS
 from ..nodes.solvers import SolverOption, option
 from ..rounds import STEPS, Loss
 from ..rounds.losses import LOSSES
+from ..tasks.columns import Columns
 from .connection import Connection, connect
 from .departure import Departure, check_departure, without_node
 from .fitted import Fitted, Held
@@ -61,6 +63,7 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         fit_intercept: bool = False,
         scaling: str | None = None,
         missing: str = "refuse",
+        device: str | None = None,
         seed: int = 0,
     ):
         self.n_nodes = n_nodes
@@ -73,6 +76,7 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         self.fit_intercept = fit_intercept
         self.scaling = scaling
         self.missing = missing
+        self.device = device
         self.seed = seed
 
     def set_params(self, **params: Any) -> Self:
@@ -88,14 +92,17 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
 
     # ---- learning ----
 
-    def _connect(self, reset: bool) -> Connection:
-        """The live network: the same one as long as the parameter is."""
+    def _connect(self, reset: bool, device: str | None = None) -> Connection:
+        """The live network: the same one as long as the parameter is, and the device."""
         known = self._held.connection if hasattr(self, "_held") else None
-        same = isinstance(self.network, str) and known is not None and known.asked == self.network
-        if known is not None and (same or known.asked is self.network):
+        same = known is not None and (
+            known.asked is self.network
+            or (isinstance(self.network, str) and known.asked == self.network)
+        )
+        if known is not None and same and device in (None, known.device):
             return known
-        new = connect(self.network)
-        if known is not None and not reset:
+        new = connect(self.network, device or "cpu")
+        if not same and known is not None and not reset:
             raise ParameterError(
                 f"the network of a stream cannot change from {known.asked!r} to {self.network!r}; "
                 f"fit starts over"
@@ -104,9 +111,11 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
 
     def _learn(self, inputs: Inputs, targets: Targets, reset: bool) -> None:
         """Learn one task; nothing changes if it fails, or is interrupted."""
-        connection = self._connect(reset)
+        device = self._where(inputs, None if reset else self.state_)
+        connection = self._connect(reset, device)
+        here_too = isinstance(connection.network, DeviceNetwork) or isinstance(inputs.X, Columns)
         lesson = Lesson(
-            inputs.X,
+            inputs.X if here_too else here(inputs.X),
             targets.Y,
             targets.labels,
             targets.weights,
@@ -118,7 +127,10 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         )
         wire = connection.network
         try:
-            state = self._fresh(inputs, targets, wire) if reset else self._continued(wire)
+            if reset:
+                state = self._fresh(inputs, targets, connection)
+            else:
+                state = self._continued(connection)
             if inputs.schema.n_features > state.schema.n_features:
                 state, added = with_columns(state, inputs.schema, wire, self.partition)
                 lesson = lesson._replace(added=added)
@@ -131,7 +143,7 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
 
     def go_on(self, state: StreamState) -> None:
         """Take up a stream where it stood: ``state.nodes`` are the nodes' states themselves."""
-        connection = connect(self.network)
+        connection = connect(self.network, state.setup.device)
         connection.network.start(state.setup)
         place = meet(connection.network, state.setup).place
         rivals = tuple(replace(rival, nodes=place(rival.nodes)) for rival in state.rivals)
@@ -156,9 +168,34 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         state = self.state_ if state is None else state
         return meet(self.network_, state.setup).fetch(state.nodes)
 
-    def _fresh(self, inputs: Inputs, targets: Targets, network: Network) -> StreamState:
+    def _where(self, inputs: Inputs, state: StreamState | None) -> str:
+        """Where a task is learnt: where the user says, else where its columns are, else where the
+        past is. What has no use for a device is learnt here, and that is said once."""
+        before = "cpu" if state is None else state.setup.device
+        asked = self.device or ("cuda" if on_gpu(inputs.X) else before)
+        if asked == "cpu":
+            return asked
+        unfit = self._unfit(inputs.schema.sparse or sparse.issparse(inputs.X))
+        if unfit is None:
+            return asked
+        if state is None or before != "cpu":
+            warnings.warn(
+                f"{unfit} learnt on the processor, not on device={asked!r}",
+                DeviceWarning,
+                stacklevel=4,
+            )
+        return "cpu"
+
+    def _unfit(self, sparse_columns: bool) -> str | None:
+        """What a device is of no use to; None where it is."""
+        if sparse_columns:
+            return "sparse columns are"
+        return None if option(self.solver).on_devices else "an elastic net is"
+
+    def _fresh(self, inputs: Inputs, targets: Targets, connection: Connection) -> StreamState:
         """A stream that is about to begin: nodes with zero weights."""
         setup, settings = self.make_setup(inputs.schema)
+        setup, network = replace(setup, device=connection.device), connection.network
         enough = setup.solver.enough(sum(setup.partition.weight_counts()))
         strengths = setup.solver.strengths()
         if not targets.loss.quadratic and enough < np.inf:  # samples left out are too hard to tell
@@ -185,12 +222,26 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
             )
         )
 
-    def _continued(self, network: Network) -> StreamState:
+    def _continued(self, connection: Connection) -> StreamState:
         """The stream so far, if the parameters still allow for it to go on."""
         self.check_stream()
-        if network.setup is not self.state_.setup:  # it served another stream in between
-            network.start(self.state_.setup)
-        return self.state_
+        state, network = self.state_, connection.network
+        if connection.device != state.setup.device:
+            return self._carried(connection)
+        if network.setup is not state.setup:  # it served another stream in between
+            network.start(state.setup)
+        return state
+
+    def _carried(self, connection: Connection) -> StreamState:
+        """The stream so far, on another device."""
+        paths = (self.state_, *self.state_.rivals)
+        states = [self.node_states(path) for path in paths]
+        setup = replace(self.state_.setup, device=connection.device)
+        connection.network.start(setup)
+        place = meet(connection.network, setup).place
+        pairs = zip(paths, states, strict=True)
+        first, *others = (replace(path, setup=setup, nodes=place(own)) for path, own in pairs)
+        return replace(first, rivals=tuple(others))
 
     def make_setup(
         self, schema: Schema, partition: Partition | None = None, begun: int | None = None
@@ -205,7 +256,8 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         settings = self._settings(begun or sum(partition.weight_counts()), schema.sparse)
         centred = self.scaling is not None or settings.solver.remembers
         scaling = Scaling(self.scaling, self.missing, bool(self.fit_intercept) and centred)
-        return Setup(settings.solver, partition, scaling), settings
+        device = "cpu" if self.device is None or self._unfit(schema.sparse) else self.device
+        return Setup(settings.solver, partition, scaling, device), settings
 
     def _settings(self, n_weights: int, sparse_columns: bool) -> Settings:
         central = not isinstance(self.network, Network) or self.network.central
@@ -230,6 +282,7 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         whole("seed", self.seed, least=0)
         flag("fit_intercept", self.fit_intercept)
         one_of("steps", self.steps, STEPS)
+        one_of("device", self.device, (None, *DEVICES))
         if self.tol is not None:
             real("tol", self.tol)
 
@@ -267,9 +320,11 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         state = self.state_
         gaps = state.setup.scaling.missing == "mean"
         X = check_features(type(self).__name__, X, state.schema, gaps)
-        if gaps and not sparse.issparse(X) and np.isnan(X).any():
+        if gaps and not sparse.issparse(X):
             X = state.filled(X)
-        return np.asarray(X @ state.coef.T + state.intercept)
+        if is_here(X):
+            return X @ state.coef.T + state.intercept
+        return X @ like(X, state.coef.T) + like(X, state.intercept)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

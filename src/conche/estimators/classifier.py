@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from ..common.arrays import Array
+from ..common.arrays import Array, as_host, here, is_here, put_by
 from ..common.scores import chosen, error_rate, probabilities, winners
 from ..network import Network
 from ..nodes.solvers import SolverOption
@@ -63,6 +63,7 @@ seed :
         scaling: str | None = None,
         missing: str = "refuse",
         class_weight: Any = None,
+        device: str | None = None,
         seed: int = 0,
     ):
         super().__init__(
@@ -76,6 +77,7 @@ seed :
             fit_intercept=fit_intercept,
             scaling=scaling,
             missing=missing,
+            device=device,
             seed=seed,
         )
         self.loss = loss
@@ -131,12 +133,22 @@ seed :
 
     def predict(self, X: Any) -> Array:
         """The label that scores highest, for every row of X."""
-        return chosen(self.classes_, self._decide(X))
+        scores = self._decide(X)
+        labels = chosen(self.classes_, here(scores))
+        return (
+            labels if is_here(scores) or labels.dtype.kind not in "biuf" else put_by(scores, labels)
+        )
 
     @available_if(lambda self: self.loss in LOSSES and LOSSES[self.loss].probabilistic)
     def predict_proba(self, X: Any) -> Array:
         """Class probabilities, n_samples x n_classes; for the logistic loss only."""
-        return probabilities(self._decide(X), len(self.classes_))
+        scores = self._decide(X)
+        found = probabilities(here(scores), len(self.classes_))
+        return found if is_here(scores) else put_by(scores, found)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy of `predict` for the rows of X."""
+        return float(super().score(as_host(X), as_host(y), sample_weight))
 
 
 @with_defaults(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..errors import ParameterError
-from ..network import LocalNetwork, Network
+from ..network import DeviceNetwork, LocalNetwork, Network
 
 
 def _mpi() -> Network:
@@ -29,14 +29,18 @@ class Connection(NamedTuple):
 
     asked: Any
     network: Network
+    device: str = "cpu"
 
 
-def connect(asked: Any) -> Connection:
-    """The network of that name, or the one that is given."""
+def connect(asked: Any, device: str = "cpu") -> Connection:
+    """The network of that name, or the one that is given; on a device of this process, the one that
+    keeps all nodes there."""
+    if device != "cpu" and (asked == "local" or type(asked) is LocalNetwork):
+        return Connection(asked, DeviceNetwork(), device)
     if isinstance(asked, Network):
-        return Connection(asked, asked)
+        return Connection(asked, asked, device)
     if not isinstance(asked, str) or asked not in NETWORKS:
         raise ParameterError(
             f"network={asked!r} must be 'local', 'mpi', 'ray', a Graph or a Network object"
         )
-    return Connection(asked, NETWORKS[asked]())
+    return Connection(asked, NETWORKS[asked](), device)

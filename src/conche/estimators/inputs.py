@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import is_array_api_obj
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ..common.arrays import Array
+from ..common.arrays import Array, here, in_double, is_double, on_gpu, space
 from ..common.words import one_line
 from ..errors import DataError
 from ..tasks.columns import Aligned, Columns
@@ -55,6 +56,9 @@ def check_task(
         X, schema = aligned(X, schema, gaps)
     if isinstance(X, Columns):
         return _check_columns(X, y, schema)
+    if on_gpu(X):
+        return _check_there(name, X, y, schema, gaps, **checks)
+    X, y = _target(X), _target(y)  # of PyTorch's, on the processor
     stand_in = _stand_in(name, schema)
     dtype = list(DTYPES) if schema is None else np.dtype(schema.dtype)
     X, y = _validated(stand_in, X, gaps, y=y, reset=schema is None, dtype=dtype, **checks)
@@ -127,6 +131,8 @@ def check_features(name: str, X: Any, schema: Schema, gaps: bool) -> Any:
     """Features to predict from: columns like the stream's."""
     if gaps:
         X, _ = aligned(X, schema, gaps, may_grow=False)
+    if on_gpu(X):
+        return _there(X, schema.n_features, gaps)
     if not isinstance(X, Columns):
         return _validated(_stand_in(name, schema), X, gaps, reset=False, dtype=list(DTYPES))
     if X.shape[1] != schema.n_features:
@@ -165,6 +171,38 @@ def _first_bad(X: Any) -> str:
     except (TypeError, ValueError):
         return ""
     return f"(first at row {bad[0][0]}, column {bad[0][1]})" if len(bad) else ""
+
+
+def _check_there(
+    name: str, X: Any, y: Any, schema: Schema | None, gaps: bool, **checks: bool
+) -> Inputs:
+    """Columns on a GPU, which stay there; the target comes here."""
+    X = _there(X, None if schema is None else schema.n_features, gaps)
+    rows = np.zeros((X.shape[0], 1))  # scikit-learn looks at a target only beside columns
+    _, y = _validated(_stand_in(name, None), rows, gaps, y=_target(y), reset=True, **checks)
+    if schema is None:
+        return Inputs(X, y, Schema(X.shape[1], None, "float64" if is_double(X) else "float32"))
+    return Inputs(X, y, schema)
+
+
+def _target(y: Any) -> Any:
+    return here(y) if is_array_api_obj(y) else y
+
+
+def _there(X: Any, n_features: int | None, gaps: bool) -> Any:
+    """A matrix on a GPU with numbers that can be learnt from, as it is."""
+    if X.ndim != 2:
+        raise DataError(f"X has {X.ndim} dimension(s), not two")
+    if n_features is not None and X.shape[1] != n_features:
+        raise DataError(f"X has {X.shape[1]} columns, the stream {n_features}")
+    if min(X.shape) == 0:
+        raise DataError(f"X has {X.shape[0]} rows and {X.shape[1]} columns")
+    xp = space(X)
+    if X.dtype not in (xp.float32, xp.float64):
+        X = in_double(X)
+    if not bool(xp.all(xp.isfinite(X) | xp.isnan(X) if gaps else xp.isfinite(X))):
+        raise DataError("X has missing or infinite values")
+    return X
 
 
 def _check_columns(X: Columns, y: Any, schema: Schema | None) -> Inputs:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
-from ..common.arrays import Array
+from ..common.arrays import Array, as_host
 from ..common.scores import mean_squared
 from ..errors import DataError
 from ..rounds import get_loss
@@ -47,6 +46,9 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ig
         ``"memory"`` also where they are not scaled). Sparse columns are left as they are. ``coef_``
         and ``predict`` are for columns as they come.
     missing : ``"refuse"``, or ``"mean"``: NaN is filled with the column's mean so far.
+    device : ``"cpu"``, or ``"cuda"``: columns go to the GPU once a task, memory and factors stay
+        there between tasks. None: where X is. Coefficients and files are NumPy's; sparse columns
+        and elastic nets stay on the processor.
     seed : of what the nodes of ``"memory"`` draw together.
 
     Attributes
@@ -116,7 +118,11 @@ class CoCoARegressor(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ig
     def predict(self, X: Any) -> Array:
         """The predictions for the rows of X: one number each, or one row where y had several."""
         scores = self._decide(X)
-        return scores[:, 0] if self.state_.flat else np.asarray(scores)
+        return scores[:, 0] if self.state_.flat else scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The coefficient of determination of `predict` for the rows of X."""
+        return float(super().score(as_host(X), as_host(y), sample_weight))
 
 
 @with_defaults(

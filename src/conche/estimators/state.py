@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from ..common.arrays import Array
+from ..common.arrays import Array, is_here, like, space
 from ..common.outputs import Outputs
 from ..errors import OfflineGapWarning, ParameterError
 from ..network import Coefficients, Network, Placed
@@ -139,7 +139,10 @@ class StreamState:
     def filled(self, X: Array) -> Array:
         """A dense X with what is missing filled in as it was in training."""
         means = None if self.coefficients is None else self.coefficients.means
-        return X if means is None else np.where(np.isnan(X), means, X)
+        gaps = space(X).isnan(X)
+        if means is None or not bool(space(X).any(gaps)):
+            return X
+        return np.where(gaps, means, X) if is_here(X) else space(X).where(gaps, like(X, means), X)
 
     def snapshot(self) -> dict[str, Array]:
         """The estimate as it is now, of all outputs, by name, with a first axis for the tasks."""

@@ -5,6 +5,7 @@ from typing import cast
 from ..nodes import Setup
 from ..nodes.solvers.base import Meeting
 from .base import CentralNetwork, Coefficients, Lost, Network, Placed
+from .device import Boundary, DeviceNetwork
 from .graph import Graph
 from .local import LocalNetwork
 from .pooled import PooledNetwork
@@ -13,6 +14,7 @@ from .principal import PrincipalNetwork
 __all__ = [
     "CentralNetwork",
     "Coefficients",
+    "DeviceNetwork",
     "Graph",
     "LocalNetwork",
     "Lost",
@@ -25,6 +27,9 @@ MEETINGS = {Meeting.POOL: PooledNetwork, Meeting.PRINCIPAL: PrincipalNetwork}
 
 
 def meet(network: Network, setup: Setup) -> Network:
-    """The network as the solver's coordinator uses it."""
+    """The network as the solver's coordinator uses it, seen from this side of a device."""
     around = MEETINGS.get(setup.solver.meeting)
-    return network if around is None else around(cast(CentralNetwork, network))
+    met = network if around is None else around(cast(CentralNetwork, network))
+    if isinstance(network, DeviceNetwork):
+        return Boundary(cast(CentralNetwork, met), network.device)
+    return met

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..common.arrays import Array
+from ..common.arrays import Array, bytes_of, here
 from ..errors import ConcheError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Scaling, Setup, Start
 from ..nodes.scalars import total
@@ -30,7 +30,7 @@ class Coefficients(NamedTuple):
 def share(scaling: Scaling, state: NodeState, reach: Array) -> Coefficients:
     """What one node's state amounts to, outside: the coefficients of its own columns."""
     weights, offset = scaling.outward(state.weights, state.numbers)
-    return Coefficients(weights, offset, scaling.means(state.numbers), reach)
+    return Coefficients(here(weights), here(offset), scaling.means(state.numbers), here(reach))
 
 
 def coefficients(setup: Setup, shares: Sequence[Coefficients]) -> Coefficients:
@@ -68,6 +68,7 @@ class Network(ABC):
     setup: Setup | None = None  # what it was last started with
     central = True  # whether there is a coordinator that hears all nodes
     apart: bool = False  # whether nodes are in processes of their own
+    in_one_place: bool = False  # whether all are one that has everybody's columns (`Stack`)
     overhead = 0  # bytes that a task has cost beside its rounds
     n_threads: int | None = None  # that a process may use; None: as many as there are
 
@@ -192,7 +193,7 @@ class CentralNetwork(Network):
     def cost(self, arrays: Sequence[Array | None]) -> int:
         """Bytes of a round whose messages to or from one node are these."""
         nodes = 0 if self.setup is None else len(self.setup.partition)
-        return nodes * sum(array.nbytes for array in arrays if array is not None)
+        return nodes * sum(bytes_of(array) for array in arrays if array is not None)
 
 
 def total_opening(openings: Sequence[Opening]) -> Opening:
@@ -213,7 +214,9 @@ def total_proposal(proposals: Sequence[Proposal]) -> Proposal:
 
 def total_array(terms: Sequence[Array]) -> Array:
     """Summed in order, so that every network with the same nodes gives the same bits."""
-    whole = np.array(terms[0])
-    for term in terms[1:]:
+    if len(terms) == 1:
+        return terms[0]
+    whole = terms[0] + terms[1]
+    for term in terms[2:]:
         whole += term
     return whole

@@ -18,10 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy import linalg, sparse
 
-from ..common.arrays import Array
-from ..nodes.solvers.factor import Cholesky
+from ..common.arrays import Array, column_dots, here, joined, like, positive, space, zeros
+from ..nodes.solvers.cholesky import Cholesky
+from ..nodes.solvers.rows import Sums
 
 OVERSAMPLING = 20  # random columns beyond the rank
 SHORTENING = 0.5  # of the mean of what is cut
@@ -38,7 +38,7 @@ class Cut(NamedTuple):
 class Directions(NamedTuple):
     """The directions themselves."""
 
-    V: Array
+    V: Array  # None where nobody has them all
     squares: Array
     norm: float
 
@@ -47,7 +47,7 @@ class Rows(Protocol):
     """Rows B that can be multiplied with, wherever their columns are."""
 
     def sketch(self, width: int) -> Array:
-        """B times random columns."""
+        """B B^T times random signs, one a row."""
 
     def power(self, Q: Array) -> Array:
         """B B^T Q."""
@@ -59,8 +59,8 @@ class Rows(Protocol):
 class Gathered:
     """Rows that are all here. However their columns are turned, they get the same directions."""
 
-    def __init__(self, B: Array, rng: np.random.Generator):
-        self.B, self.rng = B, rng
+    def __init__(self, B: Array, seed: int):
+        self.B, self.seed = B, seed
 
     def directions(self, rank: int) -> Directions:
         """The best ``rank`` of them."""
@@ -68,32 +68,35 @@ class Gathered:
         if columns <= min(rows, 2 * rank):
             return self._by_columns(rank)
         few = rows <= 2 * rank
-        cut = exact_cut(self.B @ self.B.T, rank, columns) if few else range_cut(self, rank, columns)
+        cut = exact_cut(self.gram(), rank, columns) if few else range_cut(self, rank, columns)
         return Directions(cut.W.T @ self.B, cut.squares, cut.norm)
 
     def _by_columns(self, rank: int) -> Directions:
-        squares, U = np.linalg.eigh(self.B.T @ self.B)
-        share, norm = shortened(squares, rank, len(U))
-        some = self.rng.standard_normal(len(self.B)) @ self.B
+        xp = space(self.B)
+        squares, U = xp.linalg.eigh(self.B.T @ self.B)
+        share, norm = shortened(here(squares), rank, U.shape[0])
+        rows = self.B.shape[0]
+        some = like(self.B, np.random.default_rng([self.seed, rows]).standard_normal(rows)) @ self.B
         best = U[:, -rank:]
-        left = np.maximum(squares[-rank:], 0.0) * (1 - share)
-        return Directions((best * (np.sqrt(left) * np.sign(some @ best))).T, left, norm)
+        left = positive(squares[-rank:]) * like(squares, 1 - share)
+        return Directions((best * (left**0.5 * xp.sign(some @ best))).T, here(left), norm)
 
     def sketch(self, width: int) -> Array:
-        """B B^T times random signs, one a row: adding rows up is cheaper than a product."""
-        rows = len(self.B)
-        where = (self.rng.integers(width, size=rows), np.arange(rows))
-        signs = sparse.csr_array((self.rng.choice([-1.0, 1.0], rows), where), (width, rows))
-        return np.asarray(self.B @ (signs @ self.B).T)
+        """Adding rows up is cheaper than a product."""
+        return self.B @ Sums.drawn(self.seed, self.B.shape[0], width).of(self.B).T
+
+    def gram(self) -> Array:
+        """B B^T."""
+        return self.B @ self.B.T
 
     def power(self, Q: Array) -> Array:
-        return np.asarray(self.B @ (self.B.T @ Q))
+        return self.B @ (self.B.T @ Q)
 
     def project(self, Q: Array) -> Array:
         C = Q.T @ self.B
-        norm = np.zeros((1, len(C)))
-        norm[0, 0] = np.einsum("ij,ij->", self.B, self.B)
-        return np.concatenate([C @ C.T, norm])
+        norm = zeros(C, 1, C.shape[0])
+        norm[0, 0] = space(C).sum(column_dots(self.B, self.B))
+        return joined([C @ C.T, norm])
 
 
 class Known:
@@ -121,8 +124,9 @@ def range_cut(rows: Rows, rank: int, n_columns: int) -> Cut:
     Q = orthonormal(rows.sketch(rank + OVERSAMPLING))
     Q = orthonormal(rows.power(Q))
     seen = rows.project(Q)
-    beyond = max(seen[-1, 0] - np.trace(seen[:-1]), 0.0)
-    cut = exact_cut(seen[:-1], rank, n_columns, beyond)
+    known = seen[:-1, :]
+    beyond = max(float(seen[-1, 0] - space(seen).linalg.trace(known)), 0.0)
+    cut = exact_cut(known, rank, n_columns, beyond)
     return Cut(Q @ cut.W, cut.squares, cut.norm)
 
 
@@ -136,11 +140,13 @@ def exact_cut(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> Cut:
     n_columns : of all rows; what is cut is shared out among so many directions less ``rank``.
     beyond : squared norm of what G does not show.
     """
-    squares, U = np.linalg.eigh(G)
-    U = U * np.sign(U[np.argmax(np.abs(U), axis=0), np.arange(len(U))])  # the same on all networks
-    share, norm = shortened(squares, rank, n_columns, beyond)
-    left = np.maximum(squares[-len(share) :], 0.0) * (1 - share)
-    return Cut(U[:, -len(share) :] * np.sqrt(1 - share), left, norm)
+    xp = space(G)
+    squares, U = xp.linalg.eigh(G)
+    high, low = xp.max(U, axis=0), xp.min(U, axis=0)
+    U = U * xp.where(high >= -low, xp.ones_like(high), -xp.ones_like(high))  # the same everywhere
+    share, norm = shortened(here(squares), rank, n_columns, beyond)
+    left = np.maximum(here(squares)[-len(share) :], 0.0) * (1 - share)
+    return Cut(U[:, -len(share) :] * like(U, np.sqrt(1 - share)), left, norm)
 
 
 def shortened(
@@ -160,10 +166,10 @@ def orthonormal(Y: Array) -> Array:
     """An orthonormal basis of the columns' span: Cholesky of Y^T Y twice, which is quick, or
     Householder's way where Y is too ill conditioned for it."""
     for _ in range(2):
-        size = np.sqrt(np.einsum("ij,ij->j", Y, Y))
-        Y = Y / np.maximum(size, np.finfo(float).tiny)
+        size = column_dots(Y, Y) ** 0.5
+        Y = Y / space(Y).where(size > 0, size, space(Y).ones_like(size))
         factor = Cholesky.of(Y.T @ Y, worst=1e-10)
         if factor is None:
-            return np.linalg.qr(Y)[0]
-        Y = linalg.solve_triangular(factor.L, Y.T, lower=True, check_finite=False).T
-    return np.asarray(Y)
+            return space(Y).linalg.qr(Y)[0]
+        Y = factor.half(Y.T).T
+    return Y

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..common.arrays import Array
+from ..common.arrays import Array, here
 from ..common.checks import whole
 from ..common.threads import available, blas_threads
 from ..errors import NetworkError
 from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Setup, Start
+from ..nodes.aboard import node_of
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from .base import (
@@ -46,14 +47,14 @@ class InProcess(Network):
 
     def start(self, setup: Setup) -> None:
         self.setup = None  # a start that is interrupted has not happened
-        self.nodes = [setup.node(k) for k in range(len(setup.partition))]
+        self.nodes = [node_of(setup, k, k) for k in range(len(setup.partition))]
         self.setup = setup
 
     def place(self, states: Sequence[NodeState]) -> Placed:
         return tuple(states)
 
     def fetch(self, placed: Placed) -> list[NodeState]:
-        return list(placed)
+        return [state.moved(here) for state in placed]
 
     def openings(self, X: Any, placed: Placed, start: Start) -> list[Opening]:
         """Every node's own answer to a task's columns."""

@@ -8,13 +8,19 @@ combinations of rows are best.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..common.arrays import Array
+from ..common.arrays import Array, bytes_of, joined
 from .base import CentralNetwork, Each, total_array
 from .cut import OVERSAMPLING, Cut, Directions, Gathered, Known, exact_cut, range_cut
+
+
+def columns_apart(V: Array, ends: Sequence[int]) -> list[Array]:
+    """The columns between one end and the next."""
+    return [V[:, first:last] for first, last in pairwise(ends)]
 
 
 class Merge:
@@ -34,68 +40,76 @@ class Merge:
         widest = rows if rows <= 2 * rank else rank + OVERSAMPLING
         self.narrow = [width <= widest for width in widths]
         self.wide = len(widths) - sum(self.narrow)
-        parts = self._of_narrow() if any(self.narrow) else []
-        self.ends = np.cumsum([part.shape[1] for part in parts])[:-1]
-        held = np.hstack(parts) if parts else np.zeros((rows, 0))
-        self.held = Gathered(held, np.random.default_rng([seed, rows]))
+        self.shown = sum(width for width in widths if width <= widest)  # columns of narrow blocks
+        self.held = self._gathered()
 
     def run(self) -> tuple[Directions, list[Array]]:
         """V' for all nodes, each of which now has its own; and what they say of it.
 
         What comes back of V' are the columns of narrow blocks.
         """
-        if not self.wide:
+        if self.held is not None and not self.wide:
             found = self.held.directions(self.rank)
             return found, self._tell(found.V, None)
         cut = self._cut()
-        V = cut.W.T @ self.held.B
+        V = None if self.held is None else cut.W.T @ self.held.B
         return Directions(V, cut.squares, cut.norm), self._tell(V, cut.W)
 
     def _cut(self) -> Cut:
         many = self.rows > 2 * self.rank
         if many and not self.by_products:
             return range_cut(self, self.rank, self.columns)
-        products = self._of_wide("gram") + self.held.B @ self.held.B.T
+        products = self._sum("gram")
         if many:
             return range_cut(Known(products, self.seed), self.rank, self.columns)
         return exact_cut(products, self.rank, self.columns)
 
     def sketch(self, width: int) -> Array:
-        """B times random columns, of all nodes together."""
-        return self._of_wide("sketch", width) + self.held.sketch(width)
+        """B B^T times random signs, of all nodes together."""
+        return self._sum("sketch", width)
 
     def power(self, Q: Array) -> Array:
         """B B^T Q."""
-        return self._of_wide("power", Q) + self.held.power(Q)
+        return self._sum("power", Q)
 
     def project(self, Q: Array) -> Array:
         """C C^T for C = Q^T B, and the squared norm of B below."""
-        return self._of_wide("project", Q) + self.held.project(Q)
+        return self._sum("project", Q)
 
-    def _of_narrow(self) -> list[Array]:
-        """Their rows, as they are shown."""
+    def _gathered(self) -> Gathered | None:
+        """The rows of narrow blocks, as they are shown; where all nodes are in one place, of all
+        blocks: they count as sent as if they were not."""
+        self.sent += 8 * self.rows * self.shown
+        if self.inner.in_one_place:
+            return Gathered(self.inner.ask("shown")[0], self.seed)
+        if not any(self.narrow):
+            return None
         answers = self.inner.ask(Each("shown" if narrow else None for narrow in self.narrow))
         parts = [part for part, narrow in zip(answers, self.narrow, strict=True) if narrow]
-        self.sent += sum(part.nbytes for part in parts)
-        return parts
+        self.ends = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
+        return Gathered(joined(parts, 1), self.seed)
 
-    def _of_wide(self, question: str, *about: Any) -> Array:
-        """The sum of what they answer."""
-        if not any(self.narrow):
+    def _sum(self, question: str, *about: Any) -> Array:
+        """What is held here, and what wide blocks answer."""
+        answer = None if self.held is None else getattr(self.held, question)(*about)
+        if self.held is None:
             answer = self.inner.total(question, *about)
-        else:
+        elif not self.inner.in_one_place:
             each = Each(None if narrow else question for narrow in self.narrow)
             own = (Each(None if narrow else x for narrow in self.narrow) for x in about)
             answers = zip(self.inner.ask(each, *own), self.narrow, strict=True)
-            answer = total_array([part for part, narrow in answers if not narrow])
-        about_them = sum(getattr(x, "nbytes", 0) for x in about)
-        self.sent += self.wide * (answer.nbytes + about_them)
+            answer = total_array([answer, *(part for part, narrow in answers if not narrow)])
+        about_them = sum(bytes_of(x) for x in about if hasattr(x, "shape"))
+        self.sent += self.wide * (bytes_of(answer) + about_them)
         return answer
 
-    def _tell(self, V: Array, W: Array | None) -> list[Array]:
+    def _tell(self, V: Array | None, W: Array | None) -> list[Array]:
         """Every narrow block its directions, every wide one how to find its own."""
-        self.sent += V.nbytes + (0 if W is None else self.wide * W.nbytes)
-        own = iter(np.split(V, self.ends, axis=1))
+        rank = 0 if V is None else V.shape[0]
+        self.sent += 8 * rank * self.shown + (0 if W is None else self.wide * bytes_of(W))
+        if self.inner.in_one_place:
+            return self.inner.ask("told", V)
+        own = iter([] if V is None else columns_apart(V, self.ends))
         told = Each(next(own) if narrow else W for narrow in self.narrow)
         how = Each("told" if narrow else "merge" for narrow in self.narrow)
         return self.inner.ask(how, told)

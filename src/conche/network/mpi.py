@@ -20,11 +20,12 @@ from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 from threadpoolctl import threadpool_limits
 
-from ..common.arrays import Array
+from ..common.arrays import Array, here
 from ..common.extras import need
 from ..common.launch import end_all
 from ..errors import NetworkError, NodeError, ParameterError
 from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Setup, Start
+from ..nodes.aboard import node_of
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients, share
@@ -56,7 +57,7 @@ class MPINetwork(CentralNetwork):
         guard()
         self.node: Node | None = None
         self.timeout = timeout
-        self._shared = False
+        self._shared, self._place = False, 0  # its number among the ranks of its machine
         self._watch: AbstractContextManager[Any] = nullcontext()
 
     def start(self, setup: Setup) -> None:
@@ -66,19 +67,20 @@ class MPINetwork(CentralNetwork):
                 f"{size} MPI rank(s) for {K} nodes: start with mpiexec -n {K}, of the MPI that "
                 f"mpi4py was built for"
             )
-        self.setup, self.node = setup, setup.node(self.rank)
         if not self._shared:  # a collective call: once, because `start` may run on a single rank
-            _share_cores(self.comm)
+            self._place = _share_cores(self.comm)
             self._shared = True
             if size > 1 and _mpi().Query_thread() == _mpi().THREAD_MULTIPLE:
                 self._watch = watch_of(self.comm, self.timeout, end_all)
+        self.setup, self.node = setup, node_of(setup, self.rank, self._place)
 
     def place(self, states: Sequence[NodeState]) -> Placed:
         return (states[self.rank],)
 
     def fetch(self, placed: Placed) -> list[NodeState]:
         """All nodes' states on every rank, as bytes on the wire."""
-        arrays = {k: np.ascontiguousarray(a) for k, a in placed[0].to_arrays().items()}
+        own = placed[0].moved(here).to_arrays()
+        arrays = {k: np.ascontiguousarray(a) for k, a in own.items()}
         own = np.frombuffer(to_bytes(arrays), "u1")
         return [NodeState.from_arrays(from_bytes(part.tobytes())) for part in self._gather(own)]
 
@@ -216,11 +218,14 @@ def _mpi() -> Any:
     return MPI
 
 
-def _share_cores(comm: Any) -> None:
-    """Ranks of one machine share its cores; each with all of them would fight."""
-    here = comm.Split_type(_mpi().COMM_TYPE_SHARED)
-    threadpool_limits(max(1, (os.cpu_count() or 1) // here.Get_size()), user_api="blas")
-    here.Free()
+def _share_cores(comm: Any) -> int:
+    """Ranks of one machine share its cores; each with all of them would fight. Answers which of
+    them this one is, so that they share its GPUs too."""
+    near = comm.Split_type(_mpi().COMM_TYPE_SHARED)
+    threadpool_limits(max(1, (os.cpu_count() or 1) // near.Get_size()), user_api="blas")
+    place = int(near.Get_rank())
+    near.Free()
+    return place
 
 
 def guard() -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 from scipy import linalg, sparse
 
-from ..common.arrays import Array, Block
+from ..common.arrays import Array, Block, bytes_of, joined, like, space
 from ..common.threads import blas_threads
 from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Scaling, Start
 from ..nodes.layout import Layout
@@ -45,10 +46,10 @@ class PooledNetwork(Wrapped):
         return [*self.inner.fetch(placed[:-1]), placed[-1]]
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
-        self._state = self._grown(placed[-1].only(start.outputs), start)
+        self._state = self.grown(placed[-1].only(start.outputs), start)
         return self.inner.begin(X, placed[:-1], start)
 
-    def _grown(self, state: NodeState, start: Start) -> NodeState:
+    def grown(self, state: NodeState, start: Start) -> NodeState:
         """The past of all columns, with the new ones, which have none, in their nodes' places."""
         if not any(start.added):
             return state
@@ -71,12 +72,12 @@ class PooledNetwork(Wrapped):
         elif state.kept:
             state = replace(state, kept={**state.kept, "before": state.weights})
         columns = self.inner.ask("columns")
-        self.overhead = sum(T.nbytes for T in transforms) + 8 * state.weights.size
+        self.overhead = 8 * sum(T.size for T in transforms) + bytes_of(state.weights)
         self.overhead += sum(8 * c.shape[0] * c.shape[1] for c in columns)
         solver = cast(PooledMemory, self.setup.solver)
         self._node = Node(solver.coordinator(), Scaling())
         self._node.take(_side_by_side(columns), state)
-        self._light = context.n_samples * len(state.weights) ** 2 < WORTH_ALL_CORES
+        self._light = context.n_samples * state.weights.shape[0] ** 2 < WORTH_ALL_CORES
         with self._threads():
             self._node.factorise(replace(context, n_nodes=1))
 
@@ -106,12 +107,13 @@ class PooledNetwork(Wrapped):
         return 1
 
     def leverage(self, rows: Array) -> Array:
-        return np.asarray(self._one().ask("leverage", rows))
+        return self._one().ask("leverage", rows)
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
         assert self.setup is not None
         node = self._one()
-        moves = np.split(node.position().d, np.cumsum(self.setup.partition.weight_counts())[:-1])
+        d, ends = node.position().d, np.cumsum([0, *self.setup.partition.weight_counts()])
+        moves = [d[first:last, :] for first, last in pairwise(ends.tolist())]
         with self._threads():
             state = node.end(curvature)
         self.inner.move(moves)
@@ -137,16 +139,16 @@ def _side_by_side(blocks: Sequence[Block]) -> Block:
         return blocks[0]
     if any(sparse.issparse(block) for block in blocks):
         return sparse.hstack(blocks, "csc")
-    return np.hstack(blocks)
+    return joined(blocks, 1)
 
 
 def _moved(state: NodeState, transforms: Sequence[Array], sizes: Sequence[int]) -> NodeState:
     """The same past and estimate in the coordinates of this task."""
     blocks = [T if T.size else np.eye(p) for T, p in zip(transforms, sizes, strict=True)]
-    T = np.asarray(linalg.block_diag(*blocks))
+    T = like(state.weights, linalg.block_diag(*blocks))
     past = Information.known(state.kept)
     kept: dict[str, Array] = {}
     if past is not None:
         kept = past.moved(T).to_keep()
         kept["before"] = T.T @ state.weights  # R w of the last task's ridge, seen from here
-    return NodeState(np.linalg.solve(T, state.weights), kept)
+    return NodeState(space(T).linalg.solve(T, state.weights), kept)

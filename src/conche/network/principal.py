@@ -11,11 +11,22 @@ from typing import cast
 
 import numpy as np
 
-from ..common.arrays import Array, ratio
+from ..common.arrays import (
+    Array,
+    bytes_of,
+    column_dots,
+    here,
+    joined,
+    like,
+    parts_of,
+    ratio,
+    zeros,
+)
+from ..common.linear import with_diagonal
 from ..nodes import Proposal
 from ..nodes.scalars import PenaltyScalars, SpectralScalars
 from ..nodes.solvers import Context
-from ..nodes.solvers.factor import Bordered, Cholesky, robust_cholesky
+from ..nodes.solvers.cholesky import Bordered, Cholesky, robust_cholesky
 from ..nodes.solvers.leaning import LEANING
 from ..nodes.solvers.principal import PrincipalMemory
 from .base import CentralNetwork, Coefficients, Lost, Placed, total_array
@@ -64,20 +75,20 @@ class PrincipalNetwork(Wrapped):
         if rows <= solver.rank:
             self._cut, self._squares = 0.0, np.zeros(rows)
             self._least = np.ones(len(self._context.each))
-            inner = self._sum("stack")
+            inner = self._sum("unmerged")
             coarse = [inner / s for s in self._context.each]
         else:
             merge = Merge(self.inner, widths, rows, solver.rank, solver.seed, self._whole)
             (_, self._squares, self._cut), answers = merge.run()
             self._least = np.min(answers, axis=0)
             self.overhead += merge.sent
-            coarse = np.split(self._sum("coarse"), len(self._context.each))
-        self._coarse = [robust_cholesky(np.eye(len(M)) + M) for M in coarse]
+            coarse = parts_of(self._sum("coarse"), len(self._context.each), axis=0)
+        self._coarse = [robust_cholesky(with_diagonal(M, 1.0)) for M in coarse]
 
     def propose(self, g: Array) -> Proposal:
         """The nodes' proposals, corrected by what they have in common."""
         t = self._correct(self.inner.total("residual", g))
-        image, scalars = self.inner.propose(np.concatenate([g, t]))
+        image, scalars = self.inner.propose(joined([g, t]))
         return Proposal(image, SpectralScalars.of(cast(PenaltyScalars, scalars), self._least))
 
     def cost(self, arrays: Sequence[Array | None]) -> int:
@@ -102,13 +113,14 @@ class PrincipalNetwork(Wrapped):
         seen = self._sum("probe")
         answers = self.inner.ask("witness", seen)
         growth = max(float(answer[0, 0]) for answer in answers)
-        told = total_array(answers)[1:]
+        told = total_array(answers)[1:, ...]
+        told = here(told)
         probed, rest = np.split(told, [seen.shape[1]])
         moved, spread, owed, along = rest[0], rest[1], rest[2], rest[3:]
         t = self._correct(self._sum("cut", np.zeros((0, 0))))
         self._count(seen, told, t)
-        lengths, bent = self._sum("cut", t)
-        pairs = np.split(self._sum("bent"), 2)
+        lengths, bent = here(self._sum("cut", t))
+        pairs = np.split(here(self._sum("bent")), 2)
         owed = self._beyond(owed, along)
         ease = ratio(bent, lengths)
         return Lost(self._cut, moved, spread, owed, growth, probed, ease, tuple(pairs))
@@ -139,7 +151,7 @@ class PrincipalNetwork(Wrapped):
         assert self._context is not None
         if self._context.past_rows + self._context.n_samples <= self._solver().rank:
             return roughly  # C is all there is
-        return roughly * self._lean(rows)
+        return roughly * like(roughly, self._lean(rows))
 
     def _lean(self, rows: Array) -> Array:
         """By how much a.C^-1 a is to be multiplied to be a.T^-1 a, T the problem's own curvature,
@@ -149,25 +161,23 @@ class PrincipalNetwork(Wrapped):
         C before it add it up: the first term, with a step of one, is the same for C.
         """
         s = self._sum("lean", rows)
-        beta = np.zeros((1, s.shape[1]))
-        first = last = np.zeros_like(beta)
-        found = np.zeros_like(beta)
+        beta = first = last = found = zeros(s, 1, s.shape[1])
         for i in range(LEANS):
             t = self._correct(s)
             rz = self._sum("lean_on", t)
             beta = ratio(rz, last) if i else beta
             answer = self._sum("lean_along", beta)
-            Bq, qPq = answer[:-1], answer[-1:]
-            alpha = ratio(rz, np.sum(Bq**2, axis=0, keepdims=True) + qPq)
+            Bq, qPq = answer[:-1, :], answer[-1:, :]
+            alpha = ratio(rz, column_dots(Bq, Bq)[None, :] + qPq)
             found, first, last = found + alpha * rz, first if i else rz, rz
             s = self._sum("lean_back", Bq, alpha)
             self._count(t, beta, Bq, alpha)
-        parts = (x.reshape(-1, LEANING).sum(axis=1) for x in (found, first))
+        parts = (here(x).reshape(-1, LEANING).sum(axis=1) for x in (found, first))
         return np.clip(ratio(*parts), 0.0, 1e3)[:, None]
 
     def _correct(self, s: Array) -> Array:
-        parts = zip(self._coarse, np.split(s, len(self._coarse), axis=1), strict=True)
-        return np.hstack([factor.solve(part) for factor, part in parts])
+        parts = zip(self._coarse, parts_of(s, len(self._coarse)), strict=True)
+        return joined([factor.solve(part) for factor, part in parts], -1)
 
     def _sum(self, question: str, *about: object) -> Array:
         answer = self.inner.total(question, *about)
@@ -176,7 +186,7 @@ class PrincipalNetwork(Wrapped):
 
     def _count(self, *arrays: Array) -> None:
         assert self._context is not None
-        self.overhead += self._context.n_nodes * sum(array.nbytes for array in arrays)
+        self.overhead += self._context.n_nodes * sum(bytes_of(array) for array in arrays)
 
     def _solver(self) -> PrincipalMemory:
         assert self.setup is not None

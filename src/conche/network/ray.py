@@ -31,7 +31,7 @@ from .base import (
     total_opening,
     total_proposal,
 )
-from .ray_store import Reference, own, present, ray_module, sent, session
+from .ray_store import Reference, own, present, ray_module, sent, session, share_of_gpus
 from .ray_worker import Step, Worker
 
 Call = tuple[str, tuple[Any, ...]]  # a worker's method, and its arguments
@@ -75,6 +75,7 @@ class RayNetwork(CentralNetwork):
         self.failures = 0  # nodes replaced so far
         self._inside: Setup | None = None  # what the actors are made of; `setup` once all are
         self._session: str | None = None  # the Ray that they live in
+        self._gpus: dict[str, float] = {}  # what every actor has of them
         self._clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RayNetwork:
@@ -97,10 +98,12 @@ class RayNetwork(CentralNetwork):
         K = len(setup.partition)
         self.setup, self._inside = None, setup  # a start that is interrupted has not happened
         self._clear()
-        if len(self.workers) == K:  # another stream on as many nodes keeps the actors
+        gpus = share_of_gpus(self.resources, setup.device, K)
+        if len(self.workers) == K and gpus == self._gpus:  # as many nodes: they keep the actors
             self._all("reset", [(setup, k) for k in range(K)])
         else:
             self._kill()
+            self._gpus = gpus
             self.workers = [self._new(k) for k in range(K)]
             self._clear()
             self._all("pid", [()] * K, wait=START)
@@ -125,7 +128,7 @@ class RayNetwork(CentralNetwork):
     def _new(self, k: int) -> Any:
         ray = ray_module()
         # never max_restarts: a restarted actor would have forgotten its task
-        actor = ray.remote(Worker).options(max_restarts=0, **self.resources)
+        actor = ray.remote(Worker).options(max_restarts=0, **self.resources, **self._gpus)
         return actor.remote(self._inside, k)
 
     def place(self, states: Sequence[NodeState]) -> Placed:

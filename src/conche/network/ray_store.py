@@ -1,4 +1,4 @@
-"""What the driver holds of things that are in Ray: references to states, and large arrays."""
+"""What the driver holds of things in Ray, and what it gives: states, large arrays, resources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.extras import need
-from ..errors import NetworkError
+from ..errors import DeviceError, NetworkError
 from ..nodes import NodeState
 from .base import Each, Placed
 
@@ -55,3 +55,14 @@ def present(placed: Placed) -> list[Any]:
 def own(state: NodeState) -> NodeState:
     """The state in memory of our own: Ray's arrays are read-only and go with Ray."""
     return NodeState.from_arrays({k: np.array(a) for k, a in state.to_arrays().items()})
+
+
+def share_of_gpus(resources: dict[str, Any], device: str, n_nodes: int) -> dict[str, float]:
+    """What an actor is given of GPUs beside its resources, where it works on one: Ray hides them
+    from actors that have none."""
+    if device == "cpu" or "num_gpus" in resources:
+        return {}
+    there = ray_module().cluster_resources().get("GPU", 0)
+    if not there:
+        raise DeviceError(f"device={device!r}: Ray knows of no GPU")
+    return {"num_gpus": min(1.0, there / n_nodes)}

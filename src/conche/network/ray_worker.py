@@ -7,8 +7,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from ..common.arrays import Array
+from ..common.arrays import Array, here
 from ..nodes import NodeState, Opening, Position, Proposal, Setup, Start
+from ..nodes.aboard import node_of
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from .base import Coefficients, share
@@ -26,7 +27,8 @@ class Worker:
 
     def reset(self, setup: Setup, k: int) -> None:
         """Become the node of another stream."""
-        self.scaling, self.node = setup.scaling, setup.node(k)
+        # with num_gpus in its resources an actor sees the one that it has been given
+        self.scaling, self.node = setup.scaling, node_of(setup, k, k)
 
     def begin(self, block: Any, state: NodeState, start: Start) -> Opening:
         """Take a task's columns, or read them here, and the node's state."""
@@ -65,7 +67,8 @@ class Worker:
         if d is not None:
             self.node.move(d)
         state = self.node.end(curvature)
-        return share(self.node.scaling, state, self.node.reach(state)), state
+        own = share(self.node.scaling, state, self.node.reach(state))
+        return own, state.moved(here)
 
     def _do(self, first: First) -> None:
         if isinstance(first, Context):

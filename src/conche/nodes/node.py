@@ -7,20 +7,34 @@ tasks: a task that is abandoned halfway leaves no trace.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..common.arrays import Array, Block, scale_rows, with_ones
+from ..common.arrays import (
+    Array,
+    Block,
+    as_type,
+    is_here,
+    like,
+    scale_rows,
+    space,
+    with_ones,
+    zeros,
+)
 from ..common.outputs import Outputs
 from ..errors import NetworkError
 from ..tasks.mark import block_mark
 from .layout import Layout
 from .partition import Partition
 from .scalars import Scalars
-from .scaling import Kept, Scaling
+from .scaling import FEW, Kept, Scaling
 from .solvers.base import Context, Meeting, Solver
+
+if TYPE_CHECKING:
+    from .stack import Stack
 
 T = TypeVar("T")
 
@@ -67,6 +81,18 @@ class NodeState:
         kept = {k: outputs.of(a) if k == "owed" else a for k, a in self.kept.items()}
         return replace(self, weights=outputs.of(self.weights), kept=kept)
 
+    def moved(self, move: Callable[[Array], Array]) -> NodeState:
+        """With its matrices moved to a device, or from it; what is little stays here."""
+        kept = {k: a if k in FEW else move(a) for k, a in self.kept.items()}
+        return replace(self, weights=move(self.weights), kept=kept)
+
+    def grown(self, solver: Solver[Any], more: int, intercept: bool) -> NodeState:
+        """With so many columns that are new."""
+        if not more:
+            return self
+        layout = Layout.grown([self.weights.shape[0]], [more], [intercept])
+        return self.laid_out(solver, layout, intercept)
+
     def laid_out(self, solver: Solver[Any], layout: Layout, intercept: bool) -> NodeState:
         """The state with more columns, or fewer: new ones have weight zero and no past."""
         own = layout  # numbers are of columns, without the constant
@@ -99,6 +125,7 @@ class Setup:
     solver: Solver[Any]
     partition: Partition
     scaling: Scaling = field(default_factory=Scaling)
+    device: str = "cpu"  # where the nodes work
 
     def node(self, k: int) -> Node:
         """The k-th node; the first one holds the intercept, if there is any."""
@@ -150,13 +177,19 @@ class Node:
     scaling : what it does to its columns first.
     intercept : whether it holds the constant column, the last of its block.
     number : which node of the network it is.
+    stack : where it stands for several nodes, which of its columns are whose.
     """
 
     def __init__(
-        self, solver: Solver[Any], scaling: Scaling, intercept: bool = False, number: int = 0
+        self,
+        solver: Solver[Any],
+        scaling: Scaling,
+        intercept: bool = False,
+        number: int = 0,
+        stack: Stack | None = None,
     ):
         self.solver, self.scaling, self.intercept = solver, scaling, intercept
-        self.number = number
+        self.number, self.stack = number, stack
         self._work: _Work | None = None
         self._rounds: _Rounds | None = None
 
@@ -169,9 +202,10 @@ class Node:
         is to be ``marked``, what the block is known by again.
         """
         mark = block_mark(self.number, block) if marked else 0
-        state, root = self._grown(state.only(start.outputs), start), start.root
-        if block.dtype != state.weights.dtype:
-            block = block.astype(state.weights.dtype)
+        more = start.added[self.number] if start.added else 0
+        state = state.only(start.outputs).grown(self.solver, more, self.intercept)
+        root = start.root
+        block = as_type(block, state.weights.dtype)
         scaled = self.scaling.apply(block, state.numbers, None if root is None else root**2)
         block, state = scaled.block, replace(state, numbers=scaled.numbers)
         if scaled.rescaled is not None:
@@ -179,22 +213,13 @@ class Node:
         if self.intercept:
             block = with_ones(block)
         if root is not None:
-            block = scale_rows(block, root.astype(block.dtype))
+            block = scale_rows(block, as_type(root, block.dtype))
         self.take(block, state, root)
         w = state.weights
-        if np.any(w):
-            predictions = np.asarray(block @ w)
-        else:  # the first task: spare a pass over the data
-            predictions = np.zeros((block.shape[0], w.shape[1]), w.dtype)
+        # the first task: spare a pass over the data
+        learnt = bool(space(w).any(w != 0))
+        predictions = block @ w if learnt else zeros(w, block.shape[0], w.shape[1])
         return Opening(predictions, self.solver.report(block, state.kept, root), mark)
-
-    def _grown(self, state: NodeState, start: Start) -> NodeState:
-        """With the columns that are new in this task."""
-        more = start.added[self.number] if start.added else 0
-        if not more:
-            return state
-        layout = Layout.grown([len(state.weights)], [more], [self.intercept])
-        return state.laid_out(self.solver, layout, self.intercept)
 
     def take(self, block: Block, state: NodeState, root: Array | None = None) -> None:
         """Take columns that are ready to be learnt from, and say nothing yet."""
@@ -204,16 +229,17 @@ class Node:
         """The same estimate and memory for columns whose scale has changed by ``ratio``."""
         if self.intercept:
             ratio = np.append(ratio, 1.0)
-        weights = state.weights * ratio[:, None].astype(state.weights.dtype)
+        weights = state.weights * like(state.weights, ratio)[:, None]
         return replace(state, weights=weights, kept=self.solver.rescaled(state.kept, ratio))
 
     def factorise(self, context: Context) -> None:
         """Factorise the block, once for the whole task, with what all nodes agreed on."""
         work = _under_way(self._work)
-        context = replace(context, holds_intercept=self.intercept, node=self.number, root=work.root)
+        context = replace(context, holds_intercept=self.intercept, node=self.number)
+        context = replace(context, root=work.root, stack=self.stack)
         state = work.state
         sub = self.solver.factorise(work.block, state.weights, state.kept, context)
-        nothing = np.zeros((sub.size, state.weights.shape[1]), state.weights.dtype)
+        nothing = zeros(state.weights, *sub.stacked, sub.size, state.weights.shape[1])
         self._rounds = _Rounds(sub, context, Position(nothing, nothing, nothing))
 
     def propose(self, g: Array) -> Proposal:
@@ -221,17 +247,16 @@ class Node:
         rounds = _under_way(self._rounds)
         z, scalars = rounds.sub.solve(g, rounds.at.d, rounds.at.q)
         rounds.at = rounds.at._replace(z=z)
-        image = rounds.sub.image(z).astype(_under_way(self._work).state.weights.dtype, copy=False)
+        image = as_type(rounds.sub.image(z), _under_way(self._work).state.weights.dtype)
         return Proposal(image, scalars)
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
         """q = z + momentum q, d = d + step q; without them line 8: momentum = 0 and step = 1/K."""
         rounds = _under_way(self._rounds)
         d, q, z = rounds.at
-        if step is None:
-            step = np.array(1.0 / rounds.context.n_nodes)
-        q = z if momentum is None else z + momentum.astype(d.dtype) * q
-        rounds.at = Position(d + step.astype(d.dtype) * q, q, z)
+        share = 1.0 / rounds.context.n_nodes if step is None else as_type(step, d.dtype)
+        q = z if momentum is None else z + as_type(momentum, d.dtype) * q
+        rounds.at = Position(d + share * q, q, z)
 
     def ask(self, question: str | None, *about: Any) -> Any:
         """What the solver's own coordinator wants to know; None: nothing."""
@@ -266,15 +291,15 @@ class Node:
             work.block, work.state.kept, rounds.context, rounds.sub, curvature
         )
         # in one order, so that what a saved model goes on with rounds as what it was saved from
-        kept = {name: np.ascontiguousarray(array) for name, array in kept.items()}
+        kept = {k: np.ascontiguousarray(a) if is_here(a) else a for k, a in kept.items()}
         dtype = work.state.weights.dtype
-        return NodeState(weights.astype(dtype, copy=False), kept, work.state.numbers)
+        return NodeState(as_type(weights, dtype), kept, work.state.numbers)
 
     def reach(self, state: NodeState) -> Array:
         """What rounding is a share of in the predictions: columns' lengths times their weights'."""
         work, rounds = _under_way(self._work), _under_way(self._rounds)
         whole = self.scaling.reach(work.block, state.weights, state.numbers)
-        return np.asarray(whole + rounds.sub.reach(rounds.at.d))
+        return whole + rounds.sub.reach(rounds.at.d)
 
     def forget(self) -> None:
         """Let go of the task's data."""

@@ -77,7 +77,7 @@ class SpectralScalars(PenaltyScalars):
     @classmethod
     def of(cls, scalars: PenaltyScalars, least: Array) -> SpectralScalars:
         """With what the coordinator knows of the nodes' proposals together, for every strength."""
-        every = np.repeat(least, len(scalars.zPz) // len(least))
+        every = np.repeat(least, scalars.zPz.shape[0] // len(least))
         return cls(scalars.zPz, scalars.qPz, scalars.dPz, scalars.slack, every)
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..common.arrays import Array, Block, column_squares
+from ..common.arrays import Array, Block, column_squares, in_double, is_here, joined, like, space
 from ..common.checks import one_of
 from ..errors import DataError
 from .spread import Spread
@@ -23,6 +23,7 @@ SCALINGS = (None, "first", "running")
 MISSING = ("refuse", "mean")
 GROWN = 1.5  # a column that varies so many times as much as it did gets another scale
 Kept = Mapping[str, Array]  # what a node keeps between tasks, by name
+FEW = ("ridge", "fresh", "new", "seen", "late", "rotation")  # of it, what is always NumPy's
 
 
 class Scaled(NamedTuple):
@@ -75,15 +76,14 @@ class Scaling:
         return Scaled(ready, new, new["scale"] / numbers["scale"])
 
     def _transform(self, block: Array, numbers: Kept) -> Array:
-        ready = np.array(block)
+        ready = np.array(block) if is_here(block) else space(block).asarray(block, copy=True)
         if self.missing == "mean":
-            gaps = np.isnan(ready)
-            if gaps.any():
-                ready[gaps] = np.broadcast_to(numbers["seen"][1], ready.shape)[gaps]
+            xp = space(ready)
+            ready = xp.where(xp.isnan(ready), like(ready, numbers["seen"][1]), ready)
         if self.centred:
-            ready -= numbers["centre"].astype(ready.dtype)
+            ready -= like(ready, numbers["centre"])
         if self.scaling is not None:
-            ready /= numbers["scale"].astype(ready.dtype)
+            ready /= like(ready, numbers["scale"])
         return ready
 
     def _of_sparse(self, block: Block, numbers: Kept, weights: Array | None) -> Kept:
@@ -102,16 +102,18 @@ class Scaling:
         if not numbers:
             return weights, np.zeros(weights.shape[1])
         p = len(numbers["scale"])  # a last row, if there is one, is the intercept's
-        own = weights[:p] / numbers["scale"][:, None].astype(weights.dtype)
-        return np.concatenate([own, weights[p:]]), -(numbers["centre"] @ own.astype(float))
+        own = weights[:p, :] / like(weights, numbers["scale"])[:, None]
+        double = in_double(own)
+        return joined([own, weights[p:, :]]), -(like(double, numbers["centre"]) @ double)
 
     def reach(self, block: Block, weights: Array, numbers: Kept) -> Array:
         """The lengths of the columns as they come times their weights', summed: one per output."""
-        lengths = np.sqrt(column_squares(block))
+        lengths = column_squares(block) ** 0.5
         if numbers:
             p = len(numbers["scale"])
-            lengths[:p] += block.shape[0] ** 0.5 * np.abs(numbers["centre"]) / numbers["scale"]
-        return np.asarray(lengths @ np.abs(weights))
+            apart = block.shape[0] ** 0.5 * np.abs(numbers["centre"]) / numbers["scale"]
+            lengths[:p] += like(lengths, apart)
+        return lengths @ in_double(space(weights).abs(weights))
 
     def means(self, numbers: Kept) -> Array | None:
         """The columns' means that missing values are filled with; None where none may be."""

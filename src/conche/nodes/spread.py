@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..common.arrays import Array, Block, scale_rows
+from ..common.arrays import Array, Block, here, in_double, is_here, ratio, scale_rows, space
 
 ENOUGH = 10  # samples that show how far a column varies
 RARE = 0.25  # a column counts for at least so much of its farthest sample's distance from the mean
@@ -38,6 +38,8 @@ class Spread:
     def of(cls, block: Block, gaps: bool = False, weights: Array | None = None) -> Spread:
         """Of one task's columns; with ``gaps``, NaN counts as missing; ``weights`` are samples'."""
         n, p = block.shape
+        if not is_here(block):
+            return cls._elsewhere(block, gaps, weights)
         w = np.ones(n) if weights is None else weights
         if sparse.issparse(block):
             return cls._of_sparse(block.tocsc().astype(np.float64), w)
@@ -55,6 +57,9 @@ class Spread:
         """Of columns whose samples have been multiplied by the root of their weights."""
         if root is None:
             return cls.of(block)
+        if not is_here(block):
+            whole = space(root).ones_like(root)
+            return cls.of(scale_rows(block, ratio(whole, root)), weights=root**2)
         there = root > 0
         return cls.of(scale_rows(block[there], 1 / root[there]), weights=root[there] ** 2)
 
@@ -92,6 +97,28 @@ class Spread:
             np.where(present, values, -np.inf).max(axis=0),
         )
         return cls(count, mean, squares, *(np.where(count > 0, end, 0.0) for end in ends))
+
+    @classmethod
+    def _elsewhere(cls, block: Array, gaps: bool, weights: Array | None) -> Spread:
+        """Of a block on a device, with one look at each of its numbers for each of five."""
+        xp, values = space(block), in_double(block)
+        if weights is None and not gaps:
+            count, mean = xp.zeros_like(values[0, :]) + values.shape[0], xp.mean(values, axis=0)
+            squares = xp.sum((values - mean) ** 2, axis=0)
+            ends = xp.min(values, axis=0), xp.max(values, axis=0)
+        else:
+            w = xp.ones_like(values[:, :1]) if weights is None else in_double(weights)[:, None]
+            present = (w > 0) & ~xp.isnan(values) if gaps else (w > 0) & (values == values)
+            w = xp.where(present, w, xp.zeros_like(w))
+            count, values = xp.sum(w, axis=0), xp.where(present, values, xp.zeros_like(values))
+            seen = xp.where(count > 0, count, xp.ones_like(count))
+            mean = xp.sum(w * values, axis=0) / seen
+            squares = xp.sum(w * (values - mean) ** 2, axis=0)
+            far = xp.full_like(values, xp.inf)
+            low = xp.min(xp.where(present, values, far), axis=0)
+            high = xp.max(xp.where(present, values, -far), axis=0)
+            ends = tuple(xp.where(count > 0, end, xp.zeros_like(end)) for end in (low, high))
+        return cls(*here(xp.stack([count, mean, squares, *ends])))
 
     @classmethod
     def from_array(cls, rows: Array) -> Spread:

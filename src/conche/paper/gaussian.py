@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..common.arrays import Array
-from ..common.device import AnyArray, Draws
+from ..common.device import Draws
 
 
 def gaussian_rows(rng: np.random.Generator, n: int, p: int) -> Array:
@@ -23,7 +23,7 @@ def gaussian_rows(rng: np.random.Generator, n: int, p: int) -> Array:
     return R
 
 
-def gaussian_batch(draws: Draws, xp: Any, n: int, p: int) -> AnyArray:
+def gaussian_batch(draws: Draws, xp: Any, n: int, p: int) -> Array:
     """The same for every trial of a batch: trials x min(n, p) x p."""
     if n <= p:
         return draws.normal((n, p))

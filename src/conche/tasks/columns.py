@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ class Columns(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     sparse = False  # whether they are read as a scipy.sparse matrix
     nnz: int | None = None  # numbers in it, where it is sparse
+    computed = False  # whether from inputs that are in memory, and not read from a file
 
     @property
     @abstractmethod
@@ -35,6 +36,10 @@ class Columns(ABC):
     @abstractmethod
     def read(self) -> Block:
         """All of these columns: an n_samples x n_features array of ``dtype``, or sparse."""
+
+    def read_on(self, put: Callable[[Array], Array]) -> Array:
+        """The same on a device, to which ``put`` brings arrays; some are computed there."""
+        return put(self.read())
 
     def sendable(self) -> Columns | None:
         """The same columns as a small description that another machine can read from.

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..common.arrays import Array
+from ..common.arrays import Array, is_here, positive, space
 from ..common.checks import real, whole
 from .columns import Columns
 
@@ -22,6 +22,8 @@ PAIRS = 1000  # of samples that show how far samples are apart
 
 class RandomColumns(Columns):
     """Features of inputs that all nodes share: each node computes its own."""
+
+    computed = True
 
     def __init__(self, X: Array, directions: Array, offsets: Array, shape_of: str):
         self.X, self.directions, self.offsets, self.shape_of = X, directions, offsets, shape_of
@@ -35,9 +37,16 @@ class RandomColumns(Columns):
         some = self.directions[:, which], self.offsets[which]
         return RandomColumns(self.X, *some, self.shape_of)
 
+    def first(self, n: int) -> RandomColumns:
+        """Of the first n inputs."""
+        return RandomColumns(self.X[:n], self.directions, self.offsets, self.shape_of)
+
     def read(self) -> Array:
-        ready = self.X @ self.directions
-        ready += self.offsets
+        return self.read_on(lambda array: array)
+
+    def read_on(self, put: Callable[[Array], Array]) -> Array:
+        ready = put(self.X) @ put(self.directions)
+        ready += put(self.offsets)
         return SHAPES[self.shape_of](ready)
 
     def sendable(self) -> RandomColumns | None:
@@ -143,11 +152,11 @@ def typical_distance(X: Array) -> float:
 
 
 def _rectified(v: Array) -> Array:
-    return np.maximum(v, 0, out=v)
+    return np.maximum(v, 0, out=v) if is_here(v) else positive(v)
 
 
 def _cosine(v: Array) -> Array:
-    return np.cos(v, out=v)
+    return np.cos(v, out=v) if is_here(v) else space(v).cos(v)
 
 
 SHAPES: dict[str, Callable[[Array], Array]] = {"cosine": _cosine, "relu": _rectified}

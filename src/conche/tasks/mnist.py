@@ -75,6 +75,7 @@ def odd_even_mnist(
     n_test: int = 2000,
     scale: float = 0.2,
     seed: int = 0,
+    lazy: bool = False,
 ) -> tuple[list[Task], list[Task]]:
     """(train, test): five tasks of one even digit (label -1) and the next odd one (label 1).
 
@@ -86,6 +87,7 @@ def odd_even_mnist(
     n_test : test samples of a task, from the test file, and, where that has fewer of a task's
         digits, from the training images that were not drawn.
     seed : of the features and of the choice of samples.
+    lazy : leave the features to be computed where they are needed (`conche.tasks.Columns`).
     """
     whole("n_samples", n_samples)
     whole("n_test", n_test)
@@ -105,7 +107,7 @@ def odd_even_mnist(
         if len(unseen) < n_test:
             raise StreamError(f"{folder}: only {len(unseen)} test images of {even} and {even + 1}")
         for tasks, part in ((train, learnt[:n_samples]), (test, unseen[:n_test])):
-            X = features.transform(images[part] / 255)
+            X = (features.columns if lazy else features.transform)(images[part] / 255)
             tasks.append(odd_even_task(X, digits[part], even))
     return train, test
 

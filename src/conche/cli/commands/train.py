@@ -75,6 +75,7 @@ class Train:
     )
     lost: float = option("Fraction of messages lost between neighbours (ring, ...).", 0.0)
     timeout: float | None = option("Seconds to wait for a node: 600 (mpi), 300 (ray).")
+    device: str | None = option("cpu, or cuda: learn on a GPU (docs/gpu.md).")
     seed: int = option("Of all that is random.", 0)
     checkpoint: Path | None = option("Write the model here after every task.")
     resume: bool = flag("--resume", "Go on from the checkpoint, if there is one.")
@@ -181,6 +182,7 @@ def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
         "missing": options.missing,
         "loss": options.loss,
         "class_weight": options.class_weight,
+        "device": options.device,
         "seed": options.seed,
     }
 

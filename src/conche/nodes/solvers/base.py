@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from ...common.arrays import Array, Block
 from ..layout import Layout
 from ..scalars import Scalars
 from ..scaling import Kept
+
+if TYPE_CHECKING:
+    from ..stack import Stack
 
 
 class Meeting(Enum):
@@ -58,6 +61,7 @@ class Context:
     node: int = 0  # its number
     apart: bool = False  # whether nodes are in processes of their own
     root: Array | None = None  # of the samples' weights, which the block's rows have been given
+    stack: Stack | None = None  # where the block holds several nodes' columns: whose are whose
 
 
 class Solution(NamedTuple):
@@ -77,6 +81,7 @@ class Subproblem(ABC):
     """
 
     size: int  # number of coordinates
+    stacked: tuple[int, ...] = ()  # nodes, where each has its own in a stack: nodes x size
     questions: tuple[str, ...] = ()  # what may be asked
 
     @abstractmethod

@@ -40,7 +40,7 @@ class DampedSolver(Solver[Factored]):
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> Factored:
         """A_k^T A_k + (mu n tau / K) I, on its smaller side."""
-        return factorise(block, ridge=self.ridge(context), scale=context.smoothness)
+        return factorise(block, self.ridge(context), context.smoothness, stack=context.stack)
 
     def ridge(self, context: Context) -> float:
         """mu n tau / K."""

@@ -21,7 +21,9 @@ class ExactSolver(Solver[Factored]):
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> Factored:
         """One node alone also says how much of g its columns can explain."""
-        return factorise(block, scale=context.smoothness, alone=context.n_nodes == 1)
+        return factorise(
+            block, scale=context.smoothness, alone=context.n_nodes == 1, stack=context.stack
+        )
 
     def ridge(self, context: Context) -> float:
         """No brake."""

@@ -18,25 +18,41 @@ matrix is too ill conditioned, LSMR iterates to the same minimum-norm solution.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import sparse
 from scipy.sparse.linalg import lsmr
 
-from ...common.arrays import Array, Block, by_columns, gram
-from ...errors import DataError
+from ...common.arrays import (
+    Array,
+    Block,
+    by_columns,
+    epsilon,
+    gram,
+    in_double,
+    is_double,
+    like,
+    space,
+    summed,
+)
+from ...common.linear import diagonal, svd, transposed, with_diagonal
 from ..scalars import CutProjection, Projection, Scalars
 from .base import Proposing, Solution
+from .cholesky import Cholesky
+
+if TYPE_CHECKING:
+    from ..stack import Stack
 
 SPARSE_GRAM_SIDE = 2000
-TOO_LARGE = "the features are too large: their squares overflow; scale them"
 
 
 def factorise(
-    block: Block, ridge: float = 0.0, scale: float = 1.0, alone: bool = False
+    block: Block,
+    ridge: float = 0.0,
+    scale: float = 1.0,
+    alone: bool = False,
+    stack: Stack | None = None,
 ) -> Factored:
     """The cheapest factorisation of the block that is accurate.
 
@@ -46,7 +62,10 @@ def factorise(
     ridge, scale : as in z = scale (A^T A + ridge I)^+ A^T g.
     alone : one node has all the columns (and no ridge): what it proposes is then a projection,
         and its scalars say so.
+    stack : the block holds several nodes' columns, each of which has a factor of its own.
     """
+    if stack is not None:
+        return _stacked(block, ridge, scale, alone, stack)
     n, p = block.shape
     is_sparse = sparse.issparse(block)
     if n >= p:
@@ -62,107 +81,28 @@ def factorise(
             return Tall(block, factor, scale, scalars)
     if is_sparse:
         return Iterative(block, ridge, scale, alone)
-    if block.dtype != np.float64:  # single has too few digits for this block: double
-        return factorise(block.astype(np.float64), ridge, scale, alone)
+    if not is_double(block):  # single has too few digits for this block: double
+        return factorise(in_double(block), ridge, scale, alone)
     return Spectral(block, ridge, scale, alone)
 
 
-class Cholesky:
-    """G + ridge I = L L^T, or nothing where that would lose too many digits."""
-
-    def __init__(self, L: Array):
-        self.L = L
-
-    @classmethod
-    def of(cls, G: Array, ridge: float = 0.0, worst: float | None = None) -> Cholesky | None:
-        """Factorise, unless the reciprocal condition number is below ``worst``."""
-        potrf, pocon, _ = _lapack(G.dtype.char)
-        M = np.array(G, order="F")
-        M.flat[:: len(M) + 1] += ridge
-        one_norm = np.abs(M).sum(axis=0).max(initial=0.0)
-        precise = np.finfo(G.dtype)
-        if not precise.tiny / precise.eps < one_norm < np.inf:  # squares over- or underflowed
-            return None
-        L, info = potrf(M, lower=1, overwrite_a=1, clean=0)
-        if info != 0:
-            return None
-        rcond, _ = pocon(L, one_norm, uplo="L")
-        limit = precise.eps**0.375 if worst is None else worst
-        return cls(L) if rcond >= limit else None
-
-    @property
-    def size(self) -> int:
-        """Of what it solves for."""
-        return len(self.L)
-
-    def solve(self, b: Array) -> Array:
-        _, _, potrs = _lapack(self.L.dtype.char)
-        x, _ = potrs(self.L, b, lower=1)
-        return np.asarray(x)
-
-    def half(self, b: Array) -> Array:
-        """L^-1 b, whose squared length is b^T G^-1 b."""
-        return np.asarray(
-            linalg.solve_triangular(self.L, b, lower=True, check_finite=False), order="F"
-        )
-
-
-class Bordered:
-    """I + G + b b^T, with b so large that G would drown in the sum: solved as one more unknown.
-
-    ``solve`` takes and answers vectors with one entry more than b: for right-hand sides (c, rho) of
-    (I + G) t - b zeta = c and b.t + zeta = rho.
-    """
-
-    def __init__(self, G: Array, b: Array):
-        self.inner, self.b = robust_cholesky(np.eye(len(G)) + G), b
-        self.solved = self.inner.solve(b)
-        self.whole = 1 + float(b @ self.solved)
-        self.size = len(b) + 1
-
-    def solve(self, right: Array) -> Array:
-        t = self.inner.solve(right[:-1])
-        zeta = (right[-1] - self.b @ t) / self.whole
-        return np.concatenate([t + np.outer(self.solved, zeta), zeta[None]])
-
-    def inverse_diagonal(self, some: Array) -> Array:
-        """Some of the diagonal of (I + G + b b^T)^-1."""
-        units = np.zeros((len(self.b), len(some)), order="F")
-        units[some, np.arange(len(some))] = 1.0
-        half = self.inner.half(units)
-        return np.asarray(np.sum(half**2, axis=0) - self.solved[some] ** 2 / self.whole)
-
-
-@dataclass(frozen=True)
-class Diagonal:
-    """A diagonal matrix that is solved with."""
-
-    entries: Array
-
-    def solve(self, b: Array) -> Array:
-        return np.asarray(b / self.entries)
-
-    def half(self, b: Array) -> Array:
-        return np.asarray(b / np.sqrt(self.entries))
-
-
-def robust_cholesky(M: Array) -> Cholesky:
-    """Cholesky of M; a semidefinite M gets the least jitter that makes it definite.
-
-    The factor only preconditions, so the jitter changes the path and not the solution.
-    """
-    too_large = DataError(TOO_LARGE)
-    if not np.isfinite(np.abs(M).sum(axis=0).max(initial=0.0)):
-        raise too_large
-    limit = len(M) * float(np.finfo(M.dtype).eps)
-    jitter = limit * float(np.max(np.diag(M), initial=0.0)) or 1.0
-    factor = Cholesky.of(M, worst=limit)
-    while factor is None:
-        if not np.isfinite(jitter):
-            raise too_large
-        factor = Cholesky.of(M, jitter, worst=0.0)
-        jitter *= 10
-    return factor
+def _stacked(block: Array, ridge: float, scale: float, alone: bool, stack: Stack) -> Factored:
+    """The same for several nodes at once; where one of them is ill conditioned, all are treated
+    so."""
+    wide = stack.width > block.shape[0]
+    blocks = stack.columns(block)
+    turned = transposed(blocks)
+    G = blocks @ turned if wide else turned @ blocks
+    filled = ridge if wide else like(G, ridge + stack.missing)
+    factor = Cholesky.of(with_diagonal(G, filled))
+    if factor is not None:
+        scalars = Projection() if alone else Scalars()
+        if wide:
+            return Wide(block, G, factor, scale, scalars, stack)
+        return Tall(block, factor, scale, scalars, stack)
+    if not is_double(block):
+        return _stacked(in_double(block), ridge, scale, alone, stack)
+    return Spectral(blocks, ridge, scale, alone, stack)
 
 
 class Factored(Proposing):
@@ -172,66 +112,113 @@ class Factored(Proposing):
 class Tall(Factored):
     """n >= p_k: normal equations, coordinates are the block's weights."""
 
-    def __init__(self, block: Block, factor: Cholesky, scale: float, scalars: Scalars):
+    def __init__(
+        self,
+        block: Block,
+        factor: Cholesky,
+        scale: float,
+        scalars: Scalars,
+        stack: Stack | None = None,
+    ):
         self.block, self.factor, self.scale, self.scalars = block, factor, scale, scalars
-        self.size = block.shape[1]
+        self.stack, self.size = stack, factor.size
+        self.stacked = () if stack is None else (stack.count,)
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
-        return Solution(self.scale * self.factor.solve(self.block.T @ g), self.scalars)
+        r = self.block.T @ g
+        r = r if self.stack is None else self.stack.split(r)
+        return Solution(self.scale * self.factor.solve(r), self.scalars)
 
     def image(self, z: Array) -> Array:
-        return np.asarray(self.block @ z)
+        return self.block @ self.lift(z)
 
     def lift(self, d: Array) -> Array:
-        return d
+        return d if self.stack is None else self.stack.join(d)
 
 
 class Wide(Factored):
     """p_k > n: A^T (A A^T + ridge)^-1 g, coordinates are the samples. A round costs O(n^2)."""
 
-    def __init__(self, block: Block, G: Array, factor: Cholesky, scale: float, scalars: Scalars):
+    def __init__(
+        self,
+        block: Block,
+        G: Array,
+        factor: Cholesky,
+        scale: float,
+        scalars: Scalars,
+        stack: Stack | None = None,
+    ):
         self.block, self.G, self.factor, self.scale = block, G, factor, scale
-        self.scalars = scalars
+        self.scalars, self.stack = scalars, stack
         self.size = block.shape[0]
+        self.stacked = () if stack is None else (stack.count,)
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
+        if self.stack is not None:
+            g = space(g).broadcast_to(g, (self.stack.count, *g.shape))
         return Solution(self.scale * self.factor.solve(g), self.scalars)
 
     def image(self, z: Array) -> Array:
-        return np.asarray(self.G @ z)
+        return self.G @ z if self.stack is None else summed(self.G @ z)
 
     def lift(self, d: Array) -> Array:
-        return np.asarray(self.block.T @ d)
+        if self.stack is None:
+            return self.block.T @ d
+        return self.stack.join(transposed(self.stack.columns(self.block)) @ d)
 
     def reach(self, d: Array) -> Array:
         """The samples' lengths times their coordinates', which may cancel in A^T d."""
-        lengths = np.sqrt(np.diag(self.G).astype(float))
-        return np.asarray(np.linalg.norm(lengths) * (lengths @ np.abs(d)))
+        lengths = in_double(diagonal(self.G)) ** 0.5
+        sizes = space(d).sum(lengths**2, axis=-1, keepdims=True) ** 0.5
+        each = sizes * (lengths[..., None, :] @ in_double(space(d).abs(d)))[..., 0, :]
+        return each if self.stack is None else summed(each)
 
 
 class Spectral(Factored):
     """Rank-revealing: A = U S V^T with the small singular values cut; coordinates V^T w."""
 
-    def __init__(self, block: Array, ridge: float, scale: float, alone: bool = False):
-        self.alone = alone
-        U, s, Vt = _svd(block)
-        cut = max(block.shape) * np.finfo(s.dtype).eps * s.max(initial=0.0)
-        rank = int(np.sum(s > cut))
-        self.U, self.s, self.Vt = U[:, :rank], s[:rank, None], Vt[:rank]
-        self.rest = U[:, rank:][:, s[rank:] > 0]
-        self.filter = scale / (self.s + ridge / self.s)  # s / (s^2 + ridge), without squaring s
-        self.size = rank
+    def __init__(
+        self,
+        block: Array,
+        ridge: float,
+        scale: float,
+        alone: bool = False,
+        stack: Stack | None = None,
+    ):
+        self.alone, self.stack = alone, stack
+        self.U, s, self.Vt = svd(block)
+        xp, self.s = space(s), s[..., None]
+        largest = xp.max(s, axis=-1, keepdims=True) if s.shape[-1] else xp.zeros_like(s)
+        cut = max(block.shape[-2:]) * epsilon(s) * largest[..., None]
+        kept, zero = self.s > cut, xp.zeros_like(self.s)
+        safe = xp.where(kept, self.s, xp.ones_like(self.s))
+        # s / (s^2 + ridge), without squaring s
+        self.filter = xp.where(kept, scale / (safe + ridge / safe), zero)
+        self.rest = xp.where(~kept & (self.s > 0), xp.ones_like(self.s), zero)
+        *nodes, self.size = s.shape
+        self.stacked = tuple(nodes)
+
+    @property
+    def rank(self) -> int:
+        """How many singular values count, of all nodes."""
+        return int(space(self.filter).count_nonzero(self.filter))
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
         """Alone, it also says how much of g was lost with what was cut: the bound stays valid."""
-        lost = CutProjection(np.sum((self.rest.T @ g) ** 2, axis=0)) if self.alone else Scalars()
-        return Solution(np.asarray(self.filter * (self.U.T @ g)), lost)
+        seen = transposed(self.U) @ g
+        scalars = Scalars()
+        if self.alone:
+            lost = space(g).sum((self.rest * seen) ** 2, axis=-2)
+            scalars = CutProjection(lost if self.stack is None else summed(lost))
+        return Solution(self.filter * seen, scalars)
 
     def image(self, z: Array) -> Array:
-        return np.asarray(self.U @ (self.s * z))
+        each = self.U @ (self.s * z)
+        return each if self.stack is None else summed(each)
 
     def lift(self, d: Array) -> Array:
-        return np.asarray(self.Vt.T @ d)
+        each = transposed(self.Vt) @ d
+        return each if self.stack is None else self.stack.join(each)
 
 
 class Iterative(Factored):
@@ -265,19 +252,7 @@ class Iterative(Factored):
         return np.asarray(z)
 
     def image(self, z: Array) -> Array:
-        return np.asarray(self.block @ z)
+        return self.block @ z
 
     def lift(self, d: Array) -> Array:
         return d
-
-
-def _svd(block: Array) -> tuple[Array, Array, Array]:
-    try:
-        return linalg.svd(block, full_matrices=False, check_finite=False)
-    except linalg.LinAlgError:  # the divide-and-conquer driver can fail where QR iteration does not
-        return linalg.svd(block, full_matrices=False, check_finite=False, lapack_driver="gesvd")
-
-
-@cache
-def _lapack(char: str) -> Any:
-    return linalg.get_lapack_funcs(("potrf", "pocon", "potrs"), dtype=np.dtype(char))

@@ -7,15 +7,28 @@ the node and more rounds. Nothing is stored beyond the block itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ...common.arrays import Array, Block, by_columns, column_dots, ratio
+from ...common.arrays import (
+    Array,
+    Block,
+    as_type,
+    by_columns,
+    column_dots,
+    epsilon,
+    ratio,
+    space,
+    summed,
+)
+from ...common.linear import transposed
 from ..scalars import InexactScalars
 from ..scaling import Kept
 from .base import Context, Proposing, Solution, Wrapper
 from .damped import DampedSolver
 from .exact import ExactSolver
+
+if TYPE_CHECKING:
+    from ..stack import Stack
 
 
 @dataclass(frozen=True)
@@ -27,34 +40,43 @@ class InexactSolver(Wrapper["LocalSteps"]):
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> LocalSteps:
         """Nothing is factorised: the block is all that it takes."""
-        return LocalSteps(block, self.base.ridge(context), context.smoothness, self.steps)
+        ridge, stack = self.base.ridge(context), context.stack
+        return LocalSteps(block, ridge, context.smoothness, self.steps, stack)
 
 
 class LocalSteps(Proposing):
     """(A^T A + ridge) z = tau A^T g by conjugate gradients; coordinates are the block's weights."""
 
-    def __init__(self, block: Block, ridge: float, scale: float, steps: int):
-        self.block = by_columns(block)
-        self.ridge, self.scale, self.steps = ridge, scale, steps
-        self.size = block.shape[1]
+    def __init__(
+        self, block: Block, ridge: float, scale: float, steps: int, stack: Stack | None = None
+    ):
+        self.block = by_columns(block) if stack is None else stack.columns(block)
+        self.ridge, self.scale, self.steps, self.stack = ridge, scale, steps, stack
+        *nodes, _, self.size = self.block.shape
+        self.stacked = tuple(nodes)
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
-        r = np.asarray(self.block.T @ g)
-        z, p = np.zeros_like(r), r
+        turned = self.block.T if self.stack is None else transposed(self.block)
+        r = turned @ g
+        xp = space(r)
+        z, p = xp.zeros_like(r), r
         left = asked = column_dots(r, r)
-        exact = (16 * float(np.finfo(r.dtype).eps)) ** 2 * left  # below it, steps divide noise
+        exact = (16 * epsilon(r)) ** 2 * left  # below it, steps divide noise
         for _ in range(self.steps):
-            Ap = np.asarray(self.block @ p)
+            Ap = self.block @ p
             bend = column_dots(Ap, Ap) + self.ridge * column_dots(p, p)
-            a = np.where(left > exact, ratio(left, bend), 0.0).astype(r.dtype)
+            a = xp.where(left > exact, ratio(left, bend), xp.zeros_like(left))
+            a = as_type(a, r.dtype)[..., None, :]
             z = z + a * p
-            r = r - a * (np.asarray(self.block.T @ Ap) + r.dtype.type(self.ridge) * p)
+            r = r - a * (turned @ Ap + self.ridge * p)
             last, left = left, column_dots(r, r)
-            p = r + ratio(left, last).astype(r.dtype) * p
-        return Solution(np.asarray(self.scale * z), InexactScalars(left, asked))
+            p = r + as_type(ratio(left, last), r.dtype)[..., None, :] * p
+        if self.stack is not None:
+            left, asked = xp.sum(left, axis=0), xp.sum(asked, axis=0)
+        return Solution(self.scale * z, InexactScalars(left, asked))
 
     def image(self, z: Array) -> Array:
-        return np.asarray(self.block @ z)
+        return self.block @ z if self.stack is None else summed(self.block @ z)
 
     def lift(self, d: Array) -> Array:
-        return d
+        return d if self.stack is None else self.stack.join(d)

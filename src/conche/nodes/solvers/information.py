@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 
-from ...common.arrays import Array
+from ...common.arrays import Array, is_here, space
+from ...common.linear import diagonal, triangle_of, with_diagonal
 from ...errors import DataError
 from ..layout import Layout
 from ..scaling import Kept
-from .factor import TOO_LARGE, Cholesky
+from .cholesky import TOO_LARGE, Cholesky
 
 WELL_CONDITIONED = 3e-8  # reciprocal condition, after equilibration: eight digits are left
 
@@ -41,7 +41,7 @@ class Information(NamedTuple):
     def times(self, d: Array) -> Array:
         """H d."""
         M = self.matrix
-        return np.asarray(M.T @ (M @ d) if self.is_root else M @ d)
+        return M.T @ (M @ d) if self.is_root else M @ d
 
     def weighed(self, share: float) -> Information:
         """share H."""
@@ -65,18 +65,19 @@ class Information(NamedTuple):
         """Rows V with V^T V = H; of a Gram matrix, as far as it has them."""
         if self.is_root:
             return self
-        size = np.sqrt(np.diag(self.matrix))
-        size = np.where(size > 0, size, 1.0)
-        squares, U = np.linalg.eigh(self.matrix / size / size[:, None])
-        return Information(np.sqrt(np.maximum(squares, 0.0))[:, None] * U.T * size, True)
+        xp = space(self.matrix)
+        size = diagonal(self.matrix) ** 0.5
+        size = xp.where(size > 0, size, xp.ones_like(size))
+        squares, U = xp.linalg.eigh(self.matrix / size / size[:, None])
+        squares = xp.where(squares > 0, squares, xp.zeros_like(squares))
+        return Information((squares**0.5)[:, None] * U.T * size, True)
 
 
 def triangle(rows: Array) -> Array:
     """R of the rows' QR factorisation: R^T R = rows^T rows."""
-    if not np.isfinite(np.abs(rows).sum()):
+    if not np.isfinite(float(space(rows).sum(space(rows).abs(rows)))):
         raise DataError(TOO_LARGE)
-    R = linalg.qr(rows, mode="r", check_finite=False, overwrite_a=True)[0]
-    return np.asarray(R[: min(rows.shape)])
+    return triangle_of(rows)
 
 
 class Equilibrated(NamedTuple):
@@ -88,15 +89,18 @@ class Equilibrated(NamedTuple):
     @classmethod
     def of(cls, M: Array, ridge: float) -> Equilibrated | None:
         """Of M + ridge I; None where its condition would cost too many digits."""
-        size = np.sqrt(np.diag(M) + ridge)
-        if not np.isfinite(np.sum(size) + np.sum(M)):
+        size = (diagonal(M) + ridge) ** 0.5
+        if not np.isfinite(float(space(M).sum(size)) + float(space(M).sum(M))):
             raise DataError(TOO_LARGE)
         scaled = M / size
         scaled /= size[:, None]
-        scaled.flat[:: len(M) + 1] = 1.0
+        if is_here(M):
+            scaled.flat[:: len(M) + 1] = 1.0
+        else:
+            scaled = with_diagonal(scaled, 1.0 - diagonal(scaled))
         # what is estimated is that of the 1-norm, about root p times as bad as lengths have it
-        inner = Cholesky.of(scaled, worst=WELL_CONDITIONED / len(M) ** 0.5)
+        inner = Cholesky.of(scaled, worst=WELL_CONDITIONED / M.shape[0] ** 0.5)
         return None if inner is None else cls(size[:, None], inner)
 
     def solve(self, b: Array) -> Array:
-        return np.asarray(self.inner.solve(b / self.size) / self.size)
+        return self.inner.solve(b / self.size) / self.size

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...common.arrays import Array, Block, column_dots
+from ...common.arrays import Array, Block, column_dots, joined, like, repeated, rows_of, space
 
 LEANING = 8  # random signs for every sample
 
@@ -54,26 +54,28 @@ class Leans(ABC):
         """Begin to solve T x = A^T u, T the problem's curvature and u random signs of some samples;
         for every strength. Answers V' D^-1 r, as all of these do that change r."""
         rng = np.random.default_rng([*self.seed[:2], 2])  # the same on all nodes
-        u = rng.choice([-1.0, 1.0], (len(rows), LEANING))
-        r = np.tile(np.asarray(self.A[rows].T @ u), (1, len(self.each)))
-        self.leaning = Leaning(r, np.zeros_like(r), np.zeros_like(r))
-        return np.asarray(self.new @ self.inverse(r))
+        u = rng.choice([-1.0, 1.0], (rows.shape[0], LEANING))
+        some = rows_of(self.A, rows)
+        r = repeated(some.T @ like(some, u), len(self.each))
+        nothing = space(r).zeros_like(r)
+        self.leaning = Leaning(r, nothing, nothing)
+        return self.new @ self.inverse(r)
 
     def lean_on(self, d: Array, t: Array) -> Array:
         """z = C^-1 r; answers r.z."""
         r = self.leaning.r
         self.leaning = self.leaning._replace(z=self.inverse(r - self.new.T @ t))
-        return column_dots(r, self.leaning.z)[None]
+        return column_dots(r, self.leaning.z)[None, :]
 
     def lean_along(self, d: Array, beta: Array) -> Array:
         """q = z + beta q; answers B q and, below, q.P q."""
         q = self.leaning.z + beta * self.leaning.q
         self.leaning = self.leaning._replace(q=q)
-        return np.concatenate([self.times(q), column_dots(q, self.penalty(q))[None]])
+        return joined([self.times(q), column_dots(q, self.penalty(q))[None, :]])
 
     def lean_back(self, d: Array, Bq: Array, alpha: Array) -> Array:
         """r = r - alpha T q."""
         q = self.leaning.q
         r = self.leaning.r - alpha * (self.back(Bq) + self.penalty(q))
         self.leaning = self.leaning._replace(r=r)
-        return np.asarray(self.new @ self.inverse(r))
+        return self.new @ self.inverse(r)

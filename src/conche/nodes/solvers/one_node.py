@@ -6,9 +6,24 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
-from ...common.arrays import Array, Block, as_dense, column_dots, gram, scale_rows
+from ...common.arrays import (
+    Array,
+    Block,
+    as_dense,
+    column_dots,
+    eye,
+    gram,
+    joined,
+    like,
+    parts_of,
+    repeated,
+    rows_of,
+    scale_rows,
+    space,
+    zeros,
+)
+from ...common.linear import solve_upper
 from ..layout import Layout
 from ..scalars import PenaltyScalars
 from ..scaling import Kept
@@ -28,7 +43,7 @@ class OneNode(Solver["Together"]):
         """By the Gram matrix where that is accurate, by a root of it otherwise."""
         past = Information.known(kept)
         past = None if past is None else past.weighed(context.discount)
-        pull = np.zeros((block.shape[1], 1))
+        pull = zeros(weights, block.shape[1], 1)
         if "before" in kept:
             pull = context.discount * kept["before"] - weights
         if past is None or not past.is_root:
@@ -45,7 +60,7 @@ class OneNode(Solver["Together"]):
         self, block: Block, kept: Kept, context: Context, sub: Together, curvature: Array | None
     ) -> Kept:
         """The past's information and this task's."""
-        rows = block if curvature is None else scale_rows(block, np.sqrt(curvature))
+        rows = block if curvature is None else scale_rows(block, curvature**0.5)
         return sub.remembered(rows, plain=curvature is None).to_keep()
 
 
@@ -87,31 +102,31 @@ class Together(Proposing):
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
         strength = self._strength(d)
         Pd = self._penalty(d, strength) - strength * self.pull
-        r = np.asarray(self.block.T @ g) - Pd
+        r = self.block.T @ g - Pd
         z = self.inverse(r, g, d)
         Pz = self._penalty(z, strength)
         slack = column_dots(r, r) / strength
         if self.exact:  # r.(A^T A + H + s)^-1 r, from what z leaves of r
             left = r - self.whole(z) - strength * z
             close = column_dots(z, r + left) + column_dots(left, left) / strength
-            slack = np.minimum(slack, close)
+            slack = space(slack).minimum(slack, close)
         dots = (column_dots(z, Pz), column_dots(q, Pz), column_dots(Pd, z))
         return Solution(z, PenaltyScalars(*dots, slack))
 
     def leverage(self, d: Array, rows: Array) -> Array:
         """How much a sample bends its own prediction, a.M^-1 a; strengths x rows."""
-        a = as_dense(self.block[rows]).T
-        z = self.by_factors(np.tile(a, (1, len(self.each))))
-        return np.array([column_dots(a, part) for part in np.split(z, len(self.each), axis=1)])
+        a = as_dense(rows_of(self.block, rows)).T
+        z = self.by_factors(repeated(a, len(self.each)))
+        return space(a).stack([column_dots(a, part) for part in parts_of(z, len(self.each))])
 
     def image(self, z: Array) -> Array:
-        return np.asarray(self.block @ z)
+        return self.block @ z
 
     def lift(self, d: Array) -> Array:
         return d
 
     def _strength(self, x: Array) -> Array:
-        return np.repeat(self.each, x.shape[1] // len(self.each))
+        return like(x, np.repeat(self.each, x.shape[1] // len(self.each)))
 
     def _penalty(self, d: Array, strength: Array) -> Array:
         own = strength * d
@@ -139,7 +154,7 @@ class ByGram(Together):
         return self if len(self.factors) == len(self.each) else None
 
     def bend(self, d: Array, curvature: Array) -> Array:
-        rows = scale_rows(self.block, np.sqrt(curvature.mean(axis=1)))
+        rows = scale_rows(self.block, space(curvature).mean(curvature, axis=1) ** 0.5)
         G = gram(rows, wide=False) if self.past is None else self.past.matrix + gram(rows, False)
         factors = [Equilibrated.of(G, strength) for strength in self.each]
         if all(factor is not None for factor in factors):
@@ -150,11 +165,11 @@ class ByGram(Together):
         return self.by_factors(r)
 
     def by_factors(self, r: Array) -> Array:
-        parts = zip(self.factors, np.split(r, len(self.each), axis=1), strict=True)
-        return np.hstack([factor.solve(part) for factor, part in parts])
+        parts = zip(self.factors, parts_of(r, len(self.each)), strict=True)
+        return joined([factor.solve(part) for factor, part in parts], -1)
 
     def whole(self, z: Array) -> Array:
-        return np.asarray(self.all_of_it @ z)
+        return self.all_of_it @ z
 
     def remembered(self, rows: Block, plain: bool) -> Information:
         if plain and self.tau == 1.0:
@@ -169,15 +184,17 @@ class ByRoot(Together):
     def __init__(self, block: Block, past: Information | None, pull: Array, context: Context):
         past = None if past is None else past.as_root()
         super().__init__(block, past, pull, context)
-        self.V = np.zeros((0, self.size)) if past is None else past.matrix
-        self.R = triangle(np.concatenate([self.V, as_dense(block) / self.tau**0.5]))
-        eye = np.eye(self.size)
-        self.factors = [triangle(np.concatenate([self.R, s**0.5 * eye])) for s in self.each]
+        rows = as_dense(block)
+        self.V = zeros(rows, 0, self.size) if past is None else past.matrix
+        self.R = triangle(joined([self.V, rows / self.tau**0.5]))
+        self._factorise(self.R)
+
+    def _factorise(self, R: Array) -> None:
+        self.factors = [triangle(joined([R, s**0.5 * eye(R, self.size)])) for s in self.each]
 
     def bend(self, d: Array, curvature: Array) -> Array:
-        rows = scale_rows(as_dense(self.block), np.sqrt(curvature.mean(axis=1)))
-        R, eye = triangle(np.concatenate([self.V, rows])), np.eye(self.size)
-        self.factors = [triangle(np.concatenate([R, s**0.5 * eye])) for s in self.each]
+        root = space(curvature).mean(curvature, axis=1) ** 0.5
+        self._factorise(triangle(joined([self.V, scale_rows(as_dense(self.block), root)])))
         return np.zeros(0)
 
     def inverse(self, r: Array, g: Array, d: Array) -> Array:
@@ -189,17 +206,17 @@ class ByRoot(Together):
         root = self._strength(d) ** 0.5
         for _ in range(2):
             past = self.V.T @ (self.V @ (-d - z))
-            task = np.asarray(self.block.T @ (g - (self.block @ z) / self.tau))
+            task = self.block.T @ (g - (self.block @ z) / self.tau)
             z = z + self.by_factors(past + task + root * (root * (self.pull - d) - root * z))
         return z
 
     def by_factors(self, r: Array) -> Array:
-        pairs = zip(self.factors, np.split(r, len(self.each), axis=1), strict=True)
-        halves = [(R, linalg.solve_triangular(R, part, trans="T")) for R, part in pairs]
-        return np.hstack([linalg.solve_triangular(R, half) for R, half in halves])
+        pairs = zip(self.factors, parts_of(r, len(self.each)), strict=True)
+        halves = [(R, solve_upper(R, part, turned=True)) for R, part in pairs]
+        return joined([solve_upper(R, half) for R, half in halves], -1)
 
     def whole(self, z: Array) -> Array:
-        return np.asarray(self.R.T @ (self.R @ z))
+        return self.R.T @ (self.R @ z)
 
     def remembered(self, rows: Block, plain: bool) -> Information:
-        return Information(triangle(np.concatenate([self.V, as_dense(rows)])), True)
+        return Information(triangle(joined([self.V, as_dense(rows)])), True)

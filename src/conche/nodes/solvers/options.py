@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from ...common.checks import one_of, real, whole
 from ...errors import ParameterError
@@ -43,6 +43,8 @@ class SolverOption(ABC):
     It has what scikit-learn asks of an object to clone it and to search over its parameters, but
     not its base class: importing that takes longer than a plan does.
     """
+
+    on_devices: ClassVar[bool] = True  # whether a GPU is of use to it
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -210,6 +212,8 @@ class ElasticNet(SolverOption):
     alpha : the strength of the penalty; a number above 0.
     l1_ratio : the share of the L1 penalty in it.
     """
+
+    on_devices = False  # coordinate descent goes from one column to the next
 
     def __init__(self, alpha: float, l1_ratio: float = 0.5):
         self.alpha = alpha

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...common.arrays import Array, Block
+from ...common.arrays import Array, Block, like
 from ..layout import Layout
 from ..scaling import Kept
 from .base import Context, Meeting, Solver, Subproblem
@@ -94,7 +94,7 @@ class PooledBlock(Subproblem):
     def columns(self, d: Array) -> Block:
         """What the coordinator gets to see."""
         block = self.units.block
-        return block if self.after is None else np.asarray(block @ self.after)
+        return block if self.after is None else block @ like(block, self.after)
 
     def transform(self, d: Array) -> Array:
         """T with (old coordinates) = T (new ones); empty where they have not changed."""
@@ -105,8 +105,8 @@ class PooledBlock(Subproblem):
         return T if self.after is None else np.asarray(T @ self.after)
 
     def lift(self, d: Array) -> Array:
-        own = d if self.after is None else self.after @ d
-        return np.asarray(own / self.units.size[:, None])
+        own = d if self.after is None else like(d, self.after) @ d
+        return own / like(own, self.units.size)[:, None]
 
 
 def rotation(seed: int, node: int, p: int, intercept: bool = False) -> Array:

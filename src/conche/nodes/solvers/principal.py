@@ -15,13 +15,11 @@ the diagonal of E_k alone. How V is merged with a new task's rows is the coordin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from ...common.arrays import (
-    Array,
-    Block,
-)
+from ...common.arrays import Array, Block, like, zeros
 from ..layout import Layout
 from ..scaling import Kept
 from .base import Context, Meeting
@@ -29,6 +27,9 @@ from .principal_block import WIDEST_BLOCK, PrincipalBlock
 from .probes import Probes
 from .ridge import Ridged
 
+# The intercept's ridge. In units of it the constant is so long that what is cut beside it rounds to
+# the eps-th part of its square: not a ten-thousandth of the ridge, as with next to none.
+NEARLY_FREE = 1e-6
 JUDGED = 1024  # samples after which the ridge of sparse columns, of which there are many, is chosen
 
 
@@ -36,6 +37,8 @@ JUDGED = 1024  # samples after which the ridge of sparse columns, of which there
 class PrincipalMemory(Ridged[PrincipalBlock]):
     """``rank`` directions, and what remains; ``rank=0`` keeps the blocks alone. Of ``sparse``
     columns no block is kept as a matrix, which would be far larger than they are."""
+
+    free: ClassVar[float] = NEARLY_FREE
 
     rank: int = 0
     sparse: bool = False
@@ -48,7 +51,7 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
     @property
     def news(self) -> frozenset[str]:
         """All that changes the directions, what they have cost, or how far samples lean."""
-        changing = {"weigh", "whole", "merge", "told", "stack", "witness"}
+        changing = {"weigh", "whole", "merge", "told", "unmerged", "witness"}
         return frozenset(changing | {"lean", "lean_on", "lean_along", "lean_back"})
 
     def enough(self, n_columns: int) -> float:
@@ -57,11 +60,13 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
         return min(most, JUDGED) if self.settles and self.sparse else most
 
     def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
-        """Also how many directions there are so far."""
-        return np.append(super().report(block, kept, root), len(kept.get("principal", ())))
+        """Also how many directions there are so far, which is the same on all nodes: for every
+        column."""
+        directions = kept["principal"].shape[0] if "principal" in kept else 0
+        return np.append(super().report(block, kept, root), directions * block.shape[1])
 
     def agree(self, report: Array, context: Context) -> Context:
-        rows = round(float(report[2]) / context.n_nodes)
+        rows = round(float(report[2] / report[1]))
         return replace(super().agree(report[:2], context), past_rows=rows)
 
     def factorise(
@@ -72,10 +77,10 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
         pull = None
         if kept and (units.change is not None or context.discount != 1.0):
             before = 1.0 if units.change is None else units.change[:, None] ** 2
-            pull = (context.discount * before - 1.0) * (units.size[:, None] * weights)
+            pull = like(weights, (context.discount * before - 1.0) * units.size[:, None]) * weights
         sub = PrincipalBlock(units, pull, kept, context, self.seed, self.sparse)
         if not self.rank:
-            sub.ready(np.zeros((0, block.shape[1])))
+            sub.ready(zeros(block, 0, block.shape[1]))
         return sub
 
     def laid_out(self, kept: Kept, layout: Layout) -> Kept:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...common.arrays import Array
+from ...common.arrays import Array, like, space, zeros
 from ..layout import Layout
 from ..scaling import Kept
+
+if TYPE_CHECKING:
+    from ..stack import Stack
 
 PROBES = 64
 FEW = 16  # where columns are sparse, and memory should not be much larger than they are
@@ -24,12 +28,21 @@ class Probes:
     owed: Array  # p_k x outputs: sum over tasks of E_kk d_k
 
     @classmethod
-    def of(cls, kept: Kept, p: int, seed: list[int], count: int = PROBES) -> Probes:
-        """As they were kept; new ones before the first task."""
+    def of(cls, kept: Kept, o: Array) -> Probes:
+        """As they were kept; those that were `drawn` before the first task."""
         if "probes" in kept:
             return cls(kept["probes"], kept["curved"], kept["owed"])
-        o = np.random.default_rng([*seed, 1]).standard_normal((p, count))
-        return cls(o, np.zeros_like(o), np.zeros((p, 1)))
+        return cls(o, space(o).zeros_like(o), zeros(o, o.shape[0], 1))
+
+    @staticmethod
+    def drawn(p: int, seed: list[int], count: int = PROBES, stack: Stack | None = None) -> Array:
+        """Directions of one node, or of all in a stack, as each would draw them alone."""
+        if stack is None:
+            return np.random.default_rng([*seed, 1]).standard_normal((p, count))
+        every = np.empty((p, count))
+        for k, own in enumerate(stack.own):
+            every[own] = Probes.drawn(len(own), [*seed[:2], k], count)
+        return every
 
     @staticmethod
     def laid_out(kept: Kept, layout: Layout) -> dict[str, Array]:
@@ -44,7 +57,7 @@ class Probes:
 
     def in_units(self, discount: float, change: Array | float) -> Probes:
         """In this task's units, with the past weighed down."""
-        columns = np.reshape(change, (-1, 1))
+        columns = like(self.o, np.reshape(change, (-1, 1)))
         past = discount * columns
         return Probes(self.o / columns, past * self.Ho, past * self.owed)
 

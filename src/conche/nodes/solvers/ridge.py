@@ -14,13 +14,13 @@ from typing import ClassVar, NamedTuple, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ...common.arrays import Array, Block, scale_columns
+from ...common.arrays import Array, Block, columns_of, scale_columns
 from ...errors import DataError
 from ..layout import Layout
 from ..scaling import GROWN, Kept
 from ..spread import ENOUGH, Spread
 from .base import Context, Solver, Subproblem
-from .factor import TOO_LARGE
+from .cholesky import TOO_LARGE
 
 DEFAULT_DAMPING = 4.0  # samples that the ridge counts for, at least
 WEIGHTS_TO_A_SAMPLE = 32.0  # and one for so many columns: a signal 32 times its noise
@@ -53,6 +53,7 @@ class Ridged(Solver[S], ABC):
     """
 
     remembers: ClassVar[bool] = True
+    free: ClassVar[float] = FREE  # the intercept's ridge, where the loss is quadratic
 
     damping: float | None = None
     discounts: tuple[float, ...] = (1.0,)
@@ -114,7 +115,7 @@ class Ridged(Solver[S], ABC):
     def _late(self, block: Block, kept: Kept, context: Context) -> tuple[Array, Spread]:
         """Columns that came later than the others and whose ridge is still open."""
         late = kept["late"][0] >= 0
-        now = Spread.of_scaled(block[:, np.flatnonzero(late)], context.root)
+        now = Spread.of_scaled(columns_of(block, np.flatnonzero(late)), context.root)
         return late, Spread.from_array(kept["late"][:, late]).joined(now)
 
     def laid_out(self, kept: Kept, layout: Layout) -> Kept:
@@ -167,7 +168,7 @@ class Ridged(Solver[S], ABC):
         else:  # given; or all nodes' blocks are zero, and any ridge serves
             ridge = np.full(block.shape[1], context.damping or 1.0)
         if context.holds_intercept:  # rounds that only approach the solution need a little of it
-            ridge[-1] = FREE if context.quadratic else CONSTANT_DAMPING
+            ridge[-1] = self.free if context.quadratic else CONSTANT_DAMPING
         return np.maximum(ridge, np.finfo(float).tiny)
 
     @staticmethod

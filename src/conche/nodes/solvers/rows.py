@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy import sparse
 
-from ...common.arrays import Array, Block, as_dense, column_dots, gram, scale_columns
+from ...common.arrays import (
+    Array,
+    Block,
+    as_dense,
+    column_dots,
+    gram,
+    is_here,
+    joined,
+    like,
+    scale_columns,
+    space,
+)
 
 
 def products(V: Array, A: Block) -> Array:
     """All inner products of the rows [V; A]."""
-    VA = np.asarray(A @ V.T).T
-    return np.block([[V @ V.T, VA], [VA.T, gram(A, wide=True)]])
+    VA = (A @ V.T).T
+    return joined([joined([V @ V.T, VA], 1), joined([VA.T, gram(A, wide=True)], 1)])
 
 
 def bordered_products(V: Array, A: Block, root: Array, intercept: bool) -> Array:
@@ -31,15 +44,43 @@ def leverages(some: Block, V: Array, diagonals: list[Array], t: Array) -> Array:
     Nothing is as tall as the rows are many and as wide as they are long, unless they are dense.
     """
     each = [scale_columns(some, 1 / D) for D in diagonals]
-    directions = np.hstack([np.asarray(solved @ V.T).T for solved in each])
-    if not len(t):
+    directions = joined([(solved @ V.T).T for solved in each], 1)
+    if not t.shape[0]:
         return directions
-    own = np.array([_row_dots(some, solved) for solved in each])
-    return np.asarray(own - column_dots(directions, t).reshape(own.shape))
+    own = space(V).stack([_row_dots(some, solved) for solved in each])
+    return own - space(V).reshape(column_dots(directions, t), own.shape)
+
+
+class Sums(NamedTuple):
+    """Rows to be added up in ``width`` sums: row i with its sign in the where[i]-th. Far cheaper
+    than a product with as many random columns, and as good where a product with B follows."""
+
+    where: Array
+    signs: Array
+    width: int
+
+    @classmethod
+    def drawn(cls, seed: int, rows: int, width: int) -> Sums:
+        """At random, the same wherever there are so many rows."""
+        rng = np.random.default_rng([seed, rows])
+        return cls(rng.integers(width, size=rows), rng.choice([-1.0, 1.0], rows), width)
+
+    def of(self, rows: Block, first: int = 0) -> Array:
+        """The sums of these rows, which are the first-th and those after it."""
+        some = slice(first, first + rows.shape[0])
+        where, signs = self.where[some], self.signs[some]
+        if is_here(rows):
+            shape = (self.width, rows.shape[0])
+            return as_dense(sparse.csr_array((signs, (where, np.arange(shape[1]))), shape) @ rows)
+        places = like(rows, np.arange(self.width))[:, None]
+        signs = like(rows, signs)[None, :]
+        xp = space(rows)
+        chosen = places == like(rows, where)[None, :]
+        return xp.where(chosen, signs, xp.zeros_like(signs)) @ rows
 
 
 def _row_dots(a: Block, b: Block) -> Array:
     """a_i . b_i for every row i."""
     if sparse.issparse(a):
         return np.asarray(a.multiply(b).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", a, b))
+    return np.einsum("ij,ij->i", a, b) if is_here(a) else space(a).sum(a * b, axis=1)

@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from ...common.arrays import Array, Block
+from ...common.arrays import Array, Block, joined, parts_of, zeros
 from ..scaling import Kept
 from .base import Context, Proposing, Solution, Solver, Wrapper
 
@@ -31,7 +29,7 @@ class Strengths(Wrapper["SideBySide"]):
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> SideBySide:
         """One subproblem for each strength."""
-        each = np.split(weights, len(self.each), axis=1)
+        each = parts_of(weights, len(self.each))
         return SideBySide(
             [
                 self.base.factorise(block, own, kept, replace(context, strength=strength))
@@ -54,27 +52,31 @@ class SideBySide(Proposing):
     """Subproblems side by side, each for its own outputs; coordinates are padded to the longest."""
 
     def __init__(self, parts: list[Proposing]):
-        self.parts = parts
+        self.parts, self.stacked = parts, parts[0].stacked
         self.size = max(part.size for part in parts)
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
-        shares = zip(self.parts, *(self._shares(x) for x in (g, d, q)), strict=True)
-        found = [part.solve(gi, di[: part.size], qi[: part.size]) for part, gi, di, qi in shares]
+        shares = zip(
+            self.parts, parts_of(g, len(self.parts)), self._own(d), self._own(q), strict=True
+        )
+        found = [part.solve(gi, di, qi) for part, gi, di, qi in shares]
         each = zip(*(solution.scalars.values() for solution in found), strict=True)
-        scalars = type(found[0].scalars)(*(np.concatenate(values) for values in each))
-        return Solution(np.hstack([self._pad(solution.z) for solution in found]), scalars)
+        scalars = type(found[0].scalars)(*(joined(values) for values in each))
+        return Solution(joined([self._pad(solution.z) for solution in found], -1), scalars)
 
     def image(self, z: Array) -> Array:
-        pairs = zip(self.parts, self._shares(z), strict=True)
-        return np.hstack([part.image(zi[: part.size]) for part, zi in pairs])
+        pairs = zip(self.parts, self._own(z), strict=True)
+        return joined([part.image(zi) for part, zi in pairs], -1)
 
     def lift(self, d: Array) -> Array:
-        pairs = zip(self.parts, self._shares(d), strict=True)
-        return np.hstack([part.lift(di[: part.size]) for part, di in pairs])
+        pairs = zip(self.parts, self._own(d), strict=True)
+        return joined([part.lift(di) for part, di in pairs], -1)
 
-    def _shares(self, x: Array) -> list[Array]:
-        return np.split(x, len(self.parts), axis=1)
+    def _own(self, x: Array) -> list[Array]:
+        """Every part's coordinates."""
+        pairs = zip(self.parts, parts_of(x, len(self.parts)), strict=True)
+        return [own[..., : part.size, :] for part, own in pairs]
 
     def _pad(self, z: Array) -> Array:
-        missing = self.size - len(z)
-        return np.pad(z, ((0, missing), (0, 0))) if missing else z
+        missing = self.size - z.shape[-2]
+        return joined([z, zeros(z, *self.stacked, missing, z.shape[-1])], -2) if missing else z

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ...common.arrays import Array
-from ...estimators import CoCoAClassifier
+from ...common.arrays import Array, even_sizes, space
+from ...common.device import Device, find_device
 from ...tasks import Task, embedded_digits, odd_even_mnist
+from ..simulation.repeats import LOSSES, repeated
 from .spec import Spec
 from .work import Row, Settings, Unit, Work
 
@@ -18,7 +19,7 @@ NAMES = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST"}  # by their folders
 EMBEDDED_SCALE = 0.7  # of the cosine features: 64 pixels, not 784
 
 
-def digits(spec: Spec, seed: int, folder: Path | None) -> Work:
+def digits(spec: Spec, seed: int, folder: Path | None, device: str | None = None) -> Work:
     """With MNIST's files in ``folder``, or, without, on the digits that scikit-learn brings."""
     rows: list[Row] = []
     units: list[Unit] = []
@@ -29,30 +30,52 @@ def digits(spec: Spec, seed: int, folder: Path | None) -> Work:
             rows += [Row(panel["panel"], i + 1.0, name) for i in range(panel["passes"])]
         index = tuple(range(start, len(rows)))
         cost = 5e-10 * panel["n_features"] * panel["n_test"] * (panel["passes"] + 784)
-        cost += 3e-3 * panel["passes"] * N_TASKS
-        for trial in range(spec.trials):
-            run = partial(digit_values, panel, folder, seed, trial)
-            units.append(Unit(f"{number}-{trial}", index, range(trial, trial + 1), cost, run))
+        cost += 1e-3 * panel["passes"] * N_TASKS
+        batch = _batch(panel, find_device(device))
+        for first in range(0, spec.trials, batch):
+            trials = range(first, min(first + batch, spec.trials))
+            run = partial(digit_values, panel, folder, seed, trials, device)
+            units.append(Unit(f"{number}-{first}", index, trials, len(trials) * cost, run))
     note = "no MNIST files given: scikit-learn's embedded 8 x 8 digits (UCI optdigits)"
     if folder:
         note = f"data: {NAMES.get(Path(folder).name.lower(), Path(folder).name)}"
     return Work(rows, units, note)
 
 
-def digit_values(panel: Settings, folder: Path | None, seed: int, trial: int) -> Array:
-    """1 x (tasks passes): test error rates."""
-    train, test = _tasks(panel, folder, seed, trial)
-    model = CoCoAClassifier(
-        n_nodes=panel["n_nodes"], n_rounds=panel["n_rounds"], loss=panel["loss"]
-    )
-    passes = []
-    for _ in range(panel["passes"]):
-        for task in train:
-            model.partial_fit(task.X, task.y, classes=[-1.0, 1.0])
-        passes.append(np.ravel(model.coef_))
-    coefs = np.stack(passes, axis=1)
-    rates = [np.mean((task.X @ coefs > 0) != (task.y[:, None] > 0), axis=0) for task in test]
-    return np.concatenate(rates)[None]
+def _batch(panel: Settings, device: Device) -> int:
+    """Trials that are computed together: one here, as many as there is room for on a GPU."""
+    if device.name == "cpu":
+        return 1
+    return max(1, int(device.room() / (N_TASKS * panel["n_samples"] * panel["n_features"])))
+
+
+def digit_values(
+    panel: Settings, folder: Path | None, seed: int, trials: range, device: str | None = None
+) -> Array:
+    """trials x (tasks passes): test error rates."""
+    where = find_device(device)
+    drawn = [_tasks(panel, folder, seed, trial) for trial in trials]
+    xp = where.xp
+    A = xp.stack([xp.stack([_columns(task, where) for task in train]) for train, _ in drawn])
+    y = where.put(np.array([[task.y for task in train] for train, _ in drawn]))
+    sizes = even_sizes(panel["n_features"], panel["n_nodes"])
+    passes, rounds = panel["passes"], panel["n_rounds"]
+    w = repeated(A, y, sizes, LOSSES[panel["loss"]], passes, rounds)
+    return np.stack([_rates(w[i, ...], test, where) for i, (_, test) in enumerate(drawn)])
+
+
+def _rates(w: Array, test: list[Task], where: Device) -> Array:
+    """Of every task, after every pass."""
+    rates = []
+    for task in test:
+        wrong = (_columns(task, where) @ w.T > 0) != (where.put(task.y)[:, None] > 0)
+        rates.append(where.fetch(space(w).mean(space(w).astype(wrong, w.dtype), axis=0)))
+    return np.concatenate(rates)
+
+
+def _columns(task: Task, where: Device) -> Array:
+    """A task's features, computed where they are needed."""
+    return task.X.read_on(where.put)
 
 
 def _tasks(
@@ -62,10 +85,10 @@ def _tasks(
     own = int(np.random.default_rng([seed, trial]).integers(2**31))
     p, n, n_test = panel["n_features"], panel["n_samples"], panel["n_test"]
     if folder is not None:
-        return odd_even_mnist(folder, p, n, n_test, seed=own)
-    train, test = embedded_digits(p, EMBEDDED_SCALE, seed=own)
+        return odd_even_mnist(folder, p, n, n_test, seed=own, lazy=True)
+    train, test = embedded_digits(p, EMBEDDED_SCALE, seed=own, lazy=True)
     return [_first(task, n) for task in train], [_first(task, n_test) for task in test]
 
 
 def _first(task: Task, n: int) -> Task:
-    return Task(task.X[:n], task.y[:n], name=task.name)
+    return Task(task.X.first(n), task.y[:n], name=task.name)

@@ -50,7 +50,7 @@ ALONE = Machine()
 def plan_work(spec: Spec, seed: int, data: Path | None, device: str | None = None) -> Work:
     """What there is to do for a figure; ``data`` is the folder with MNIST's files, if any."""
     if spec.kind == "digits":
-        return digits(spec, seed, find_mnist(data))
+        return digits(spec, seed, find_mnist(data), device)
     return (learning if spec.kind == "learning" else sweep)(spec, seed, device)
 
 

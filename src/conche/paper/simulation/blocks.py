@@ -7,8 +7,8 @@ from itertools import groupby
 
 from array_api_compat import array_namespace
 
-from ...common.device import AnyArray
-from .linear import solve, solve_positive, solve_triangular, transposed
+from ...common.arrays import Array
+from ...common.linear import solve, solve_positive, solve_triangular, transposed
 
 
 class Blocks:
@@ -18,11 +18,11 @@ class Blocks:
     lie on the diagonals of the coarser one's. ``triangular``: R is, above the diagonal.
     """
 
-    def __init__(self, R: AnyArray, triangular: bool = False):
+    def __init__(self, R: Array, triangular: bool = False):
         self.R, self.xp, self.triangular = R, array_namespace(R), triangular
-        self.grams: AnyArray | None = None  # of the last even partition: trials x K x size x size
+        self.grams: Array | None = None  # of the last even partition: trials x K x size x size
 
-    def solve(self, partition: Sequence[int], g: AnyArray) -> AnyArray:
+    def solve(self, partition: Sequence[int], g: Array) -> Array:
         """[A_1^+ g; ...; A_K^+ g] (trials x p x s) for g (trials x m x s)."""
         out, start = [], 0
         for size, run in groupby(partition):  # neighbours of equal size are solved together
@@ -31,7 +31,7 @@ class Blocks:
             start += K * size
         return out[0] if len(out) == 1 else self.xp.concat(out, axis=1)
 
-    def _run(self, start: int, K: int, size: int, g: AnyArray) -> AnyArray:
+    def _run(self, start: int, K: int, size: int, g: Array) -> Array:
         """The solutions of K neighbouring blocks of equal size, the first from ``start``."""
         trials, m, p = self.R.shape
         columns = self.R[:, :, start : start + K * size]
@@ -49,7 +49,7 @@ class Blocks:
             z = At @ solve_positive(A @ At, g[:, None, ...])
         return self.xp.reshape(z, (trials, K * size, g.shape[-1]))
 
-    def _even_grams(self, K: int, size: int) -> AnyArray:
+    def _even_grams(self, K: int, size: int) -> Array:
         """A_k^T A_k of K even blocks, cut out of the last ones where those were coarser."""
         known, xp = self.grams, self.xp
         if known is None or known.shape[-1] % size or known.shape[-1] < size:
@@ -62,7 +62,7 @@ class Blocks:
         self.grams = known
         return known
 
-    def averaged_projection(self, partition: Sequence[int]) -> AnyArray:
+    def averaged_projection(self, partition: Sequence[int]) -> Array:
         """M = (1/K) sum_k A_k A_k^+ (trials x m x m): what a round does to the residual."""
         trials, m, p = self.R.shape
         xp, K, size = self.xp, len(partition), partition[0]
@@ -76,18 +76,18 @@ class Blocks:
         return self.R @ self.solve(partition, xp.broadcast_to(eye, (trials, m, m))) / K
 
 
-def _split(columns: AnyArray, K: int) -> AnyArray:
+def _split(columns: Array, K: int) -> Array:
     """trials x m x (K size) -> trials x K x m x size."""
     xp = array_namespace(columns)
     trials, m, width = columns.shape
     return xp.moveaxis(xp.reshape(columns, (trials, m, K, width // K)), 2, 1)
 
 
-def _grams(blocks: AnyArray) -> AnyArray:
+def _grams(blocks: Array) -> Array:
     return transposed(blocks) @ blocks
 
 
-def update(blocks: Blocks, partition: Sequence[int], n_rounds: int, g: AnyArray) -> AnyArray:
+def update(blocks: Blocks, partition: Sequence[int], n_rounds: int, g: Array) -> Array:
     """What Algorithm 1 adds to the estimate in ``n_rounds`` rounds, for residuals g.
 
     Round i adds (1/K) A_k^+ g_i with g_{i+1} = (I - M) g_i: the sum of the residuals is enough.
@@ -99,7 +99,7 @@ def update(blocks: Blocks, partition: Sequence[int], n_rounds: int, g: AnyArray)
     return blocks.solve(partition, total) / len(partition)
 
 
-def residuals(M: AnyArray, n_rounds: int, g: AnyArray) -> list[AnyArray]:
+def residuals(M: Array, n_rounds: int, g: Array) -> list[Array]:
     """g_0 ... g_{R-1} of R rounds, each (I - M) times the one before."""
     out = [g]
     for _ in range(n_rounds - 1):

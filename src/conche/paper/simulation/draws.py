@@ -13,10 +13,10 @@ import numpy as np
 from array_api_compat import array_namespace, is_numpy_array
 
 from ...common.arrays import Array
-from ...common.device import AnyArray, Device, Draws
+from ...common.device import Device, Draws
+from ...common.linear import transposed
 from ...tasks import correlated, toeplitz_norm
 from ..gaussian import gaussian_batch
-from .linear import transposed
 from .model import Model
 
 
@@ -27,9 +27,9 @@ class Reduced(NamedTuple):
     the columns' span matters to the training error alone, and only by its squared length.
     """
 
-    R: AnyArray  # trials x min(n, p) x p
-    noise: AnyArray  # trials x min(n, p), of unit variance
-    outside: AnyArray  # trials: squared length of the noise that no estimate can reach
+    R: Array  # trials x min(n, p) x p
+    noise: Array  # trials x min(n, p), of unit variance
+    outside: Array  # trials: squared length of the noise that no estimate can reach
     triangular: bool  # whether R is, above the diagonal
 
 
@@ -56,7 +56,7 @@ class Unknowns:
             self.common = draws.normal((p,))
             self.own = draws.normal((T, p))
 
-    def of(self, n_shared: int) -> AnyArray:
+    def of(self, n_shared: int) -> Array:
         """W: trials x T x p."""
         if self.given is not None:
             return self.xp.broadcast_to(self.given, (self.trials, *self.given.shape))
@@ -67,13 +67,13 @@ class Unknowns:
         return self.xp.concat([shared, own], axis=-1)
 
 
-def _scaled(x: AnyArray, squared_norm: float) -> AnyArray:
+def _scaled(x: Array, squared_norm: float) -> Array:
     xp = array_namespace(x)
     norm = xp.linalg.vector_norm(x, axis=-1, keepdims=True)
     return x * (squared_norm**0.5 / xp.where(norm > 0, norm, xp.ones_like(norm)))
 
 
-def distances(w: AnyArray, W: AnyArray, correlation: float) -> AnyArray:
+def distances(w: Array, W: Array, correlation: float) -> Array:
     """|w - w*_s|^2 for every s, weighted by the features' covariance: w ... x p, W ... x T x p."""
     off = w[..., None, :] - W
     if is_numpy_array(off):
@@ -85,13 +85,13 @@ def distances(w: AnyArray, W: AnyArray, correlation: float) -> AnyArray:
     return xp.sum((off @ root) ** 2, axis=-1)
 
 
-def _correlated(R: AnyArray, correlation: float, device: Device) -> AnyArray:
+def _correlated(R: Array, correlation: float, device: Device) -> Array:
     if correlation == 0 or is_numpy_array(R):
         return correlated(R, correlation)
     return R @ transposed(_factor(R, correlation))
 
 
-def _factor(like: AnyArray, correlation: float) -> AnyArray:
+def _factor(like: Array, correlation: float) -> Array:
     """L with L L^T the covariance correlation**|i-j|: where a filter would take a step a column."""
     xp = array_namespace(like)
     return xp.asarray(_root(like.shape[-1], correlation), dtype=like.dtype, device=like.device)

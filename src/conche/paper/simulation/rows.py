@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...common.arrays import Array
-from ...common.device import AnyArray, Device, Draws
+from ...common.device import Device, Draws
+from ...common.linear import solve_positive, transposed
 from .blocks import Blocks, residuals, update
 from .draws import Unknowns, distances, reduced_task
-from .linear import solve_positive, transposed
 from .model import Model
 
 
@@ -22,7 +22,7 @@ def by_rows(models: Sequence[Model], draws: Draws, device: Device) -> list[Array
     groups = _groups(models)
     shape = len(draws), first.n_features
     estimates = [device.put(np.zeros((*shape, len(group)))) for group in groups]
-    out: list[list[AnyArray]] = [[] for _ in models]
+    out: list[list[Array]] = [[] for _ in models]
     for t in range(first.n_tasks):
         task = reduced_task(first, t, draws, device)
         blocks = Blocks(task.R, task.triangular)
@@ -59,9 +59,9 @@ def offline_by_rows(
     p = first.n_features
     unknowns = Unknowns(first, draws, device)
     W = [unknowns.of(m.n_shared) for m in models]
-    H: AnyArray = 0.0
-    b: AnyArray = 0.0
-    rows: list[tuple[AnyArray, AnyArray]] = []
+    H: Array = 0.0
+    b: Array = 0.0
+    rows: list[tuple[Array, Array]] = []
     out = np.empty((len(models), len(draws), len(horizons)))
     for t in range(max(horizons)):
         task = reduced_task(first, t, draws, device)
@@ -116,7 +116,7 @@ def learning_curves(
             w = path[..., -1:]
             apart = distances(transposed(path), W[:, None, ...], model.correlation)
             general.append(model.error(device.fetch(apart)))
-            fit: AnyArray = 0.0
+            fit: Array = 0.0
             for s in range(seen):
                 off = y[s][..., None] - tasks[s].R @ path
                 squares = xp.sum(off * off, axis=1) + beyond[s][:, None]
@@ -127,7 +127,7 @@ def learning_curves(
     return G, F
 
 
-def _rounds(model: Model, R: AnyArray, y: AnyArray, w: AnyArray) -> AnyArray:
+def _rounds(model: Model, R: Array, y: Array, w: Array) -> Array:
     """The estimate after each of one task's rounds."""
     blocks, K = Blocks(R), model.n_nodes
     g = y[..., None] - R @ w

@@ -11,9 +11,9 @@ from itertools import pairwise
 import numpy as np
 
 from ...common.arrays import Array
-from ...common.device import AnyArray, Device, Draws
+from ...common.device import Device, Draws
+from ...common.linear import solve_positive, transposed
 from ..gaussian import gaussian_batch
-from .linear import solve_positive, transposed
 from .model import Model
 
 
@@ -27,7 +27,7 @@ def by_span(model: Model, draws: Draws, device: Device) -> Array:
     U = _coordinates(model, draws, device)
     inside = [xp.zeros_like(u[:, 0, :]) for u in U]
     outside = [device.put(np.zeros(len(draws))) for _ in U]
-    out: list[AnyArray] = []
+    out: list[Array] = []
     for t, n in enumerate(model.n_samples):
         C, c, L = [], [], []
         g = model.noise_var[t] ** 0.5 * draws.normal((n,))
@@ -38,7 +38,7 @@ def by_span(model: Model, draws: Draws, device: Device) -> Array:
             # L L^T is the Wishart matrix of all the others
             L.append(transposed(gaussian_batch(draws, xp, others, n)))
             g = g + _apply(C[k], u[:, t, :] - inside[k]) - outside[k][:, None] * c[k]
-        apart: AnyArray = 0.0
+        apart: Array = 0.0
         for k, u in enumerate(U):
             M = C[k] @ transposed(C[k]) + c[k][:, :, None] * c[k][:, None, :]
             M = M + L[k] @ transposed(L[k])
@@ -60,11 +60,11 @@ def fits(model: Model) -> bool:
     return all(p - min(model.n_tasks + 1, p) - 1 >= max(model.n_samples) for p in model.partition)
 
 
-def _apply(A: AnyArray, x: AnyArray) -> AnyArray:
+def _apply(A: Array, x: Array) -> Array:
     return (A @ x[..., None])[..., 0]
 
 
-def _coordinates(model: Model, draws: Draws, device: Device) -> list[AnyArray]:
+def _coordinates(model: Model, draws: Draws, device: Device) -> list[Array]:
     """The unknowns in an orthonormal basis of their span, per block: trials x T x span.
 
     Gaussian vectors of any length are known by their Gram matrix, whose triangular factor is drawn
