@@ -56,3 +56,13 @@ def gpu_names() -> list[str]:
     if find_spec("torch") is None:
         return []
     return ["cuda"] if import_module("torch").cuda.is_available() else []
+
+
+def _cupy(place: int) -> Device:
+    from conche.common.cuda import Cupy
+
+    return Cupy(place)
+
+
+if find_spec("cupy") is not None and gpu_names():
+    EXTRA["cupy"] = _cupy

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..common.arrays import Array
+from ..common.arrays import Array, column_dots
 from ..common.outputs import Outputs
 from ..common.threads import blas_threads, deserved
 from ..errors import DivergenceError
@@ -145,8 +145,8 @@ def _left_out(network: Network, job: Job, after: Array) -> Array | None:
 
 
 def _check_finite(now: Standing[Any], task: int, i: int) -> None:
-    squares = np.square(now.point.g, dtype=np.float64).sum()
-    if not (np.isfinite(np.sum(now.point.v)) and np.isfinite(squares)):
+    point = now.point
+    if not (np.all(np.isfinite(point.value)) and np.isfinite(np.sum(point.v))):
         raise DivergenceError(
             f"task {task + 1}: the estimate overflowed in round {i + 1}; scale features and "
             f"targets to about one; solver='damped' and 'memory' are steadier than 'exact'"
@@ -158,7 +158,7 @@ def _hidden(now: Standing[Any], reach: Array, dtype: Any, p: int, n_rounds: int)
     the objective with them. Near zero that is more than the objective's own digits."""
     digits = float(np.finfo(dtype).eps) * (8 + p**0.5 + n_rounds**0.5)
     point = now.point
-    g, v = (np.linalg.norm(x.astype(float), axis=0) for x in (point.g, point.v))
+    g, v = (np.sqrt(column_dots(x, x)) for x in (point.g, point.v))
     off = digits * (g + v + reach)
     return np.asarray(off * g + 0.5 * off**2 + digits * np.abs(point.total))
 
@@ -167,11 +167,14 @@ def _measured(
     problem: Problem, steps: Steps[Any, Any], now: Standing[Any], seconds: float, weight: float
 ) -> Round:
     objective, point = problem.objective, now.point
-    n, value = objective.n, point.value
-    if len(point.v) > n:  # without the past's rows
+    n, g = objective.n, point.g[: objective.n]
+    squares = column_dots(g, g)
+    if objective.loss.quadratic:
+        value = 0.5 * squares
+    else:  # without the past's rows
         value = objective.loss.value(point.v[:n], objective.y)
     return Round(
-        squares=np.sum(np.square(point.g[:n], dtype=np.float64), axis=0) / weight,
+        squares=squares / weight,
         loss=value / weight,
         bound=steps.bound(now) / weight,
         sent=now.sent,

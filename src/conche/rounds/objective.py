@@ -21,6 +21,10 @@ class Objective:
         below = np.sum(v[self.n :] ** 2, axis=0)
         return np.asarray(self.loss.value(v[: self.n], self.y) + 0.5 * below)
 
+    def value_at(self, v: Array, g: Array) -> Array:
+        """The same where the descent direction g is known: half its squares, if the loss is."""
+        return 0.5 * column_dots(g, g) if self.loss.quadratic else self.value(v)
+
     def descent(self, v: Array) -> Array:
         """Minus the gradient with respect to v."""
         top = self.loss.descent(v[: self.n], self.y)
@@ -31,10 +35,10 @@ class Objective:
         top = self.loss.curvature(v[: self.n], self.y)
         return top if len(v) == self.n else np.concatenate([top, np.ones_like(v[self.n :])])
 
-    def best_step(self, v: Array, Aq: Array, qPq: Array, dPq: Array) -> Array:
+    def best_step(self, v: Array, g: Array, Aq: Array, qPq: Array, dPq: Array) -> Array:
         """min over a of  value(v + a Aq) + a d.Pq + a^2/2 q.Pq,  exactly; no message is needed.
 
-        Newton's method in one dimension per output. A quadratic loss needs one step; for others
+        g is the descent direction at v. Newton's method in one dimension per output. A quadratic loss needs one step; for others
         each step is halved until the objective falls, so that rounds are monotone.
         """
 
@@ -46,9 +50,9 @@ class Objective:
             slope = dPq + a * qPq - column_dots(self.descent(here), Aq)
             return ratio(-slope, qPq + column_dots(self.curvature(here) * Aq, Aq))
 
+        if self.loss.quadratic:  # Newton's step from here, whose curvature is one
+            return ratio(column_dots(g, Aq) - dPq, qPq + column_dots(Aq, Aq))
         a = np.zeros(v.shape[1])
-        if self.loss.quadratic:
-            return newton(a)
         best = total(a)
         rounding = 4 * float(np.finfo(np.float64).eps)  # the value is no finer, Newton's step is
         # far from the boundary the curvature vanishes, and Newton's step explodes

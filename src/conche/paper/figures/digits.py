@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...common.arrays import Array, even_sizes, space
+from ...common.arrays import Array, even_sizes, here, space
 from ...common.device import Device, find_device
 from ...tasks import Task, embedded_digits, odd_even_mnist
 from ..simulation.repeats import LOSSES, repeated
@@ -55,27 +55,39 @@ def digit_values(
     """trials x (tasks passes): test error rates."""
     where = find_device(device)
     drawn = [_tasks(panel, folder, seed, trial) for trial in trials]
-    xp = where.xp
-    A = xp.stack([xp.stack([_columns(task, where) for task in train]) for train, _ in drawn])
+    xp, put = where.xp, _Once(where)
+    A = xp.stack([xp.stack([task.X.read_on(put) for task in train]) for train, _ in drawn])
     y = where.put(np.array([[task.y for task in train] for train, _ in drawn]))
     sizes = even_sizes(panel["n_features"], panel["n_nodes"])
     passes, rounds = panel["passes"], panel["n_rounds"]
     w = repeated(A, y, sizes, LOSSES[panel["loss"]], passes, rounds)
-    return np.stack([_rates(w[i, ...], test, where) for i, (_, test) in enumerate(drawn)])
+    return np.stack([_rates(w[i, ...], test, put) for i, (_, test) in enumerate(drawn)])
 
 
-def _rates(w: Array, test: list[Task], where: Device) -> Array:
+def _rates(w: Array, test: list[Task], put: _Once) -> Array:
     """Of every task, after every pass."""
-    rates = []
+    rates, xp = [], space(w)
     for task in test:
-        wrong = (_columns(task, where) @ w.T > 0) != (where.put(task.y)[:, None] > 0)
-        rates.append(where.fetch(space(w).mean(space(w).astype(wrong, w.dtype), axis=0)))
+        wrong = (task.X.read_on(put) @ w.T > 0) != (put(task.y)[:, None] > 0)
+        rates.append(here(xp.mean(xp.astype(wrong, w.dtype), axis=0)))
     return np.concatenate(rates)
 
 
-def _columns(task: Task, where: Device) -> Array:
-    """A task's features, computed where they are needed."""
-    return task.X.read_on(where.put)
+class _Once:
+    """Puts arrays on a device; the last few, such as a trial's directions, only once."""
+
+    def __init__(self, device: Device, kept: int = 4):
+        self.device, self.kept = device, kept
+        self.known: dict[int, tuple[Array, Array]] = {}
+
+    def __call__(self, array: Array) -> Array:
+        if id(array) not in self.known:
+            while len(self.known) >= self.kept:
+                del self.known[next(iter(self.known))]
+            self.known[id(array)] = array, self.device.put(array)
+        own = self.known.pop(id(array))
+        self.known[id(array)] = own
+        return own[1]
 
 
 def _tasks(

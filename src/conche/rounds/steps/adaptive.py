@@ -34,7 +34,7 @@ class Adaptive(CentralSteps[Stride | None]):
     ) -> Move:
         objective, point = problem.objective, now.point
         zPz, dPz, rz, done = measure(point, Az, scalars, now.done)
-        best = objective.best_step(point.v, Az, zPz, dPz)
+        best = objective.best_step(point.v, point.g, Az, zPz, dPz)
         step, number = best, 0
         if now.last is not None:
             number = now.last.number + 1

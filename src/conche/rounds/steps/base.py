@@ -43,7 +43,8 @@ class Point:
     @classmethod
     def at(cls, objective: Objective, v: Array, penalty: Array | float = 0.0) -> Point:
         """What the objective is like at the predictions v."""
-        return cls(v, objective.descent(v), objective.value(v), penalty)
+        g = objective.descent(v)
+        return cls(v, g, objective.value_at(v, g), penalty)
 
     @property
     def total(self) -> Array:
@@ -63,7 +64,7 @@ class Standing(Generic[L]):
     done: Array  # outputs whose residual is down to rounding
     rounds: int = 0  # so far
     sure: bool = False  # whether the last lower bound says more than that no loss is negative
-    moved: float = np.inf  # how far the last proposals would move the predictions, over started
+    moved: float = np.inf  # how far the last proposals would move them, over started, if not sure
     sent: int = 0  # bytes of the last round, both ways, all nodes
     accuracy: float = 0.0  # of the nodes' own solutions
     disagreement: float = 0.0  # between the nodes' predictions
@@ -152,14 +153,15 @@ class CentralSteps(Steps[CentralNetwork, L]):
         if move.floor is not None:
             now = replace(now, floor=np.maximum(now.floor, move.floor))
         after = Point.at(problem.objective, move.v, move.penalty)
+        sure = bool(np.all(np.isfinite(found)))
         return replace(
             now,
             point=after,
             last=move.last,
             done=now.done if move.done is None else move.done,
             rounds=now.rounds + 1,
-            sure=bool(np.all(np.isfinite(found))),
-            moved=self._moved(problem, now, move),
+            sure=sure,
+            moved=0.0 if sure else self._moved(problem, now, move),
             sent=network.cost([point.g, move.step, move.momentum, Az, *scalars.values()]),
             accuracy=scalars.accuracy(),
         )
@@ -205,5 +207,5 @@ def _unseen(point: Point) -> Array:
     which are known to so many digits (an output that is predicted to the last one has an objective
     of next to nothing, and a share of that is no measure)."""
     eps = 8 * float(np.finfo(float).eps)
-    g, v = (np.linalg.norm(x.astype(float), axis=0) for x in (point.g, point.v))
+    g, v = (np.sqrt(column_dots(x, x)) for x in (point.g, point.v))
     return np.asarray(eps * np.abs(point.total) + 0.5 * (eps * (g + v)) ** 2)

@@ -49,7 +49,7 @@ class ConjugateGradients(CentralSteps[Direction | None]):
                 momentum = np.where(uphill, 0.0, momentum)
                 Aq = np.where(uphill, Az, Aq)
                 qPq, dPq = np.where(uphill, zPz, qPq), np.where(uphill, dPz, dPq)
-        step = problem.objective.best_step(point.v, Aq, qPq, dPq)
+        step = problem.objective.best_step(point.v, point.g, Aq, qPq, dPq)
         step, momentum = np.where(done, 0.0, step), np.where(done, 0.0, momentum)
         radau = _radau(now.last, momentum, scalars.eigenvalue(), problem)
         last = Direction(point.g, step, Aq, rz, qPq, dPq, radau)

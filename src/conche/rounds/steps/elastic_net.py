@@ -58,5 +58,5 @@ class ElasticNetLine(ElasticNetSteps):
 
 def _best_share(problem: Problem, point: Point, Az: Array, scalars: ElasticNetScalars) -> Array:
     slope = scalars.after - scalars.now
-    best = problem.objective.best_step(point.v, Az, np.zeros_like(slope), slope)
+    best = problem.objective.best_step(point.v, point.g, Az, np.zeros_like(slope), slope)
     return np.clip(best, 0, 1)
