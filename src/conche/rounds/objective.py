@@ -38,8 +38,9 @@ class Objective:
     def best_step(self, v: Array, g: Array, Aq: Array, qPq: Array, dPq: Array) -> Array:
         """min over a of  value(v + a Aq) + a d.Pq + a^2/2 q.Pq,  exactly; no message is needed.
 
-        g is the descent direction at v. Newton's method in one dimension per output. A quadratic loss needs one step; for others
-        each step is halved until the objective falls, so that rounds are monotone.
+        g is the descent direction at v. Newton's method in one dimension per output. A quadratic
+        loss needs one step; for others each step is halved until the objective falls, so that
+        rounds are monotone.
         """
 
         def total(a: Array) -> Array:
