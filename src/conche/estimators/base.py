@@ -113,9 +113,9 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         """Learn one task; nothing changes if it fails, or is interrupted."""
         device = self._where(inputs, None if reset else self.state_)
         connection = self._connect(reset, device)
-        here_too = isinstance(connection.network, DeviceNetwork) or isinstance(inputs.X, Columns)
+        stays = isinstance(connection.network, DeviceNetwork) or isinstance(inputs.X, Columns)
         lesson = Lesson(
-            inputs.X if here_too else here(inputs.X),
+            inputs.X if stays else here(inputs.X),
             targets.Y,
             targets.labels,
             targets.weights,

@@ -32,7 +32,7 @@ MOST_FILLED = 2  # times as many columns as there are, that a stack may take wit
 
 
 @dataclass(frozen=True)
-class Together(NodeState):
+class StackState(NodeState):
     """The state of several nodes in one, and whose is what."""
 
     stack: Stack | None = None
@@ -59,11 +59,11 @@ class DeviceNetwork(LocalNetwork):
         if self.stack is None:
             return tuple(states)
         whole = self.stack.whole(states)
-        return (Together(whole.weights, whole.kept, whole.numbers, self.stack),)
+        return (StackState(whole.weights, whole.kept, whole.numbers, self.stack),)
 
     def fetch(self, placed: Placed) -> list[NodeState]:
         first = placed[0]
-        if isinstance(first, Together) and first.stack is not None:
+        if isinstance(first, StackState) and first.stack is not None:
             return first.stack.states(first.moved(here))
         return [state.moved(here) for state in placed]
 
@@ -113,18 +113,17 @@ class DeviceNetwork(LocalNetwork):
             means = [whole.means[own] for own in self.stack.plain]
             ended = ended._replace(means=setup.partition.join(means, intercept=False))
         node.forget()
-        return ended, (Together(state.weights, state.kept, state.numbers, self.stack),)
-
-    def topology(self) -> None:
-        return None
+        return ended, (StackState(state.weights, state.kept, state.numbers, self.stack),)
 
 
 def stack_of(setup: Setup) -> Stack | None:
     """All nodes in one, where that gives what each would give alone."""
     counts = setup.partition.weight_counts()
     pooled = setup.solver.meeting is Meeting.POOL  # all columns meet anyway
-    mixed = min(counts) <= WIDEST_BLOCK < max(counts)  # some keep more of their past than others
-    if pooled or mixed or len(counts) == 1 or max(counts) * len(counts) > MOST_FILLED * sum(counts):
+    # whether some nodes would keep more of their past than others
+    mixed = setup.solver.remembers and min(counts) <= WIDEST_BLOCK < max(counts)
+    filled = max(counts) * len(counts) > MOST_FILLED * sum(counts)
+    if len(counts) == 1 or pooled or mixed or filled:
         return None
     return Stack(setup.partition)
 

@@ -30,7 +30,7 @@ from ..tasks.mark import block_mark
 from .layout import Layout
 from .partition import Partition
 from .scalars import Scalars
-from .scaling import FEW, Kept, Scaling
+from .scaling import ON_HOST, Kept, Scaling
 from .solvers.base import Context, Meeting, Solver
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class NodeState:
 
     def moved(self, move: Callable[[Array], Array]) -> NodeState:
         """With its matrices moved to a device, or from it; what is little stays here."""
-        kept = {k: a if k in FEW else move(a) for k, a in self.kept.items()}
+        kept = {k: a if k in ON_HOST else move(a) for k, a in self.kept.items()}
         return replace(self, weights=move(self.weights), kept=kept)
 
     def grown(self, solver: Solver[Any], more: int, intercept: bool) -> NodeState:

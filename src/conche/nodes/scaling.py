@@ -23,7 +23,7 @@ SCALINGS = (None, "first", "running")
 MISSING = ("refuse", "mean")
 GROWN = 1.5  # a column that varies so many times as much as it did gets another scale
 Kept = Mapping[str, Array]  # what a node keeps between tasks, by name
-FEW = ("ridge", "fresh", "new", "seen", "late", "rotation")  # of it, what is always NumPy's
+ON_HOST = ("ridge", "fresh", "new", "seen", "late", "rotation")  # of it, what is always NumPy's
 
 
 class Scaled(NamedTuple):
