@@ -23,6 +23,7 @@ EXPORTED = [
     "Damped",
     "DataError",
     "DeviceError",
+    "DeviceWarning",
     "DivergenceError",
     "ElasticNet",
     "ErrorMatrix",
