@@ -15,6 +15,9 @@ from sklearn.linear_model import LogisticRegression
 import conche
 from conche import CoCoAClassifier, CoCoARegressor, ElasticNet
 from conche.common.arrays import Array
+from conche.network import LocalNetwork
+from conche.nodes.solvers.candidates import CandidateBlock
+from conche.nodes.solvers.mixing import mixed
 
 from .helpers.engine_battery import ray_there
 
@@ -37,6 +40,251 @@ def problem(kind: str, seed: int = 0) -> tuple[Any, Array]:
     return X, X @ w + 0.1 * rng.standard_normal(n)
 
 
+def offline(X: Any, y: Array, alpha: float, rho: float, intercept: bool = False) -> Any:
+    """scikit-learn's, to the last digits."""
+    theirs = Theirs(alpha=alpha, l1_ratio=rho, fit_intercept=intercept, tol=1e-14, max_iter=10**6)
+    return theirs.fit(X, y)
+
+
+def drawn_at_random(seed: int) -> tuple[Any, Array, float, float, dict[str, Any]]:
+    """A problem, its penalty, and options: any kind of columns, 1 to 32 nodes, with room for the
+    past of all columns or of a few."""
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(40, 200)), int(rng.integers(40, 400))
+    X: Any = rng.standard_normal((n, p))
+    kind = ("independent", "common", "twins", "sparse", "lengths")[seed % 5]
+    if kind == "common":
+        X = X + 2 * rng.standard_normal((n, 3)) @ rng.standard_normal((3, p))
+    if kind == "twins":
+        X[:, p // 2 :] = X[:, : p - p // 2] + 1e-3 * X[:, p // 2 :]
+    if kind == "lengths":
+        X = X * np.exp(rng.standard_normal(p))
+    if kind == "sparse":
+        X = sparse.random(n, p, 0.05, format="csr", random_state=seed, data_rvs=rng.standard_normal)
+    w = np.where(rng.random(p) < 10 / p, rng.standard_normal(p), 0.0)
+    y = X @ w + 0.3 * rng.standard_normal(n)
+    rho = float(rng.choice([1.0, 0.9, 0.5, 0.1]))
+    alpha = float(np.abs(X.T @ y).max() / n / rho * 10 ** rng.uniform(-2.3, -0.3))
+    K = 2 ** int(rng.integers(0, 6))
+    rank = (8, 1024, 2048)[seed % 3]
+    return X, y, alpha, rho, dict(n_nodes=K, solver=ElasticNet(alpha, rho, rank=rank))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_scikit_learns_solution_on_any_number_of_nodes(seed: int) -> None:
+    X, y, alpha, rho, options = drawn_at_random(seed)
+    model = CoCoARegressor(**options, n_rounds=30, tol=1e-9).partial_fit(X, y)
+    theirs = offline(X, y, alpha, rho)
+    ours, best = (objective(X, y, m.coef_, alpha, rho) for m in (model, theirs))
+    assert -1e-10 * best <= ours - best <= 1e-9 * best
+    assert ours - best <= model.history_[-1]["bound"] <= 1e-8 * np.mean(y**2)
+    if options["solver"].rank > 8:  # all columns are offered at once: found, and certified
+        assert len(model.history_) <= 2
+
+
+@pytest.mark.parametrize("K", [1, 4, 16])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_stream_is_the_offline_elastic_net_after_every_task(K: int, intercept: bool) -> None:
+    """One pass, one round a task; the objective, the support and the gap."""
+    rng = np.random.default_rng(K)
+    p, alpha, rho = 200, 0.05, 0.7
+    model, certified = (
+        CoCoARegressor(
+            n_nodes=K, solver=ElasticNet(alpha, rho), fit_intercept=intercept, n_rounds=rounds
+        )
+        for rounds in (1, 2)
+    )
+    w = np.where(np.arange(p) < 30, rng.standard_normal(p), 0.0)
+    rows, targets = [], []
+    for _ in range(20):
+        n = int(rng.integers(20, 150))
+        X = rng.standard_normal((n, p)) + rng.standard_normal((n, 1))
+        y = X @ w + 0.3 * rng.standard_normal(n) + 2.0 * intercept
+        w = w + 0.02 * rng.standard_normal(p) * (w != 0)
+        rows.append(X)
+        targets.append(y)
+        A, b = np.vstack(rows), np.concatenate(targets)
+        theirs = offline(A, b, alpha, rho, intercept)
+        best = objective(A, b - theirs.intercept_, theirs.coef_, alpha, rho)
+        for ours in (model, certified):
+            ours.partial_fit(X, y)
+            found = objective(A, b - ours.intercept_, ours.coef_, alpha, rho)
+            assert abs(found - best) <= 1e-10 * best
+            assert np.array_equal(ours.coef_ != 0, theirs.coef_ != 0)
+    gap = certified.offline_gap_  # the second round certifies what the first has found
+    assert 0 <= gap.estimate <= gap.bound <= 1e-9 * gap.objective
+    assert gap.objective == pytest.approx(len(b) * best, rel=1e-9)
+    assert len(certified.node_states()[-1].kept["rows"]) <= p + 2  # and no sample is kept
+
+
+@pytest.mark.parametrize("rank", [None, 10])
+def test_samples_have_weights(rank: int | None) -> None:
+    """One of weight 3 is three of it."""
+    rng = np.random.default_rng(0)
+    weighed, repeated = (
+        CoCoARegressor(
+            n_nodes=3,
+            solver=ElasticNet(0.05, 0.7, rank=rank),
+            fit_intercept=True,
+            n_rounds=20,
+            tol=1e-12,
+        )
+        for _ in range(2)
+    )
+    for seed in range(3):
+        X, y = problem("tall", seed)
+        often = rng.integers(1, 4, len(y))
+        weighed.partial_fit(X, y, sample_weight=often)
+        repeated.partial_fit(np.repeat(X, often, axis=0), np.repeat(y, often))
+    assert weighed.coef_ == pytest.approx(repeated.coef_, abs=1e-8)
+
+
+def test_columns_that_are_scaled_as_the_stream_goes() -> None:
+    model = CoCoARegressor(n_nodes=3, solver=ElasticNet(0.05, 0.7), scaling="running")
+    rows, targets = [], []
+    for i in range(3):
+        X, y = problem("tall", i)
+        rows.append(X * (1 + 3 * (np.arange(60) % 2) * i))
+        targets.append(y)
+        model.partial_fit(rows[-1], y)
+    scale = np.concatenate([node.numbers["scale"] for node in model.node_states()[:3]])
+    theirs = offline(np.vstack(rows) / scale, np.concatenate(targets), 0.05, 0.7)
+    assert model.coef_ * scale == pytest.approx(theirs.coef_, abs=1e-8)
+
+
+def test_beyond_the_rank_the_past_is_remembered_as_far_as_it_goes() -> None:
+    """Much better than the last task alone, close to all of them; and nobody claims a gap."""
+    rng = np.random.default_rng(1)
+    p, alpha = 300, 0.02
+    w = np.where(np.arange(p) < 20, rng.standard_normal(p), 0.0)
+    tasks = [(X, X @ w + 0.5 * rng.standard_normal(60)) for X in rng.standard_normal((12, 60, p))]
+    options: dict[str, Any] = dict(n_nodes=4, n_rounds=30, tol=1e-8)
+    model = CoCoARegressor(solver=ElasticNet(alpha, 1.0, rank=100), **options)
+    for X, y in tasks:
+        model.partial_fit(X, y)
+    last = CoCoARegressor(solver=ElasticNet(alpha, 1.0), **options).partial_fit(*tasks[-1])
+    A, b = np.vstack([X for X, _ in tasks]), np.concatenate([y for _, y in tasks])
+    whole = offline(A, b, alpha, 1.0)
+    far, near, best = (float(np.sum((m.coef_ - w) ** 2)) for m in (last, model, whole))
+    assert near < 0.1 * far and near < 3 * best
+    assert model.offline_gap_.bound == np.inf
+    assert model.node_states()[-1].kept["rows"].shape[1] <= 100
+
+
+@pytest.mark.parametrize("K", [1, 5])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("rank", [None, 8])
+def test_logistic_elastic_nets(K: int, intercept: bool, rank: int | None) -> None:
+    X, y = problem("tall")
+    labels = np.where(y > 1, 1, -1)
+    alpha, rho, n = 0.02, 0.8, len(y)
+    model = CoCoAClassifier(
+        n_nodes=K,
+        n_rounds=40,
+        loss="logistic",
+        solver=ElasticNet(alpha, rho, rank=rank),
+        fit_intercept=intercept,
+        tol=1e-9,
+    ).partial_fit(X, labels)
+    theirs = LogisticRegression(
+        l1_ratio=rho,
+        C=1 / (n * alpha),
+        solver="saga",
+        fit_intercept=intercept,
+        tol=1e-12,
+        max_iter=10**5,
+    ).fit(X, labels)
+
+    def value(m: Any) -> float:
+        w = m.coef_[0]
+        v = X @ w + m.intercept_
+        penalty = rho * np.abs(w).sum() + 0.5 * (1 - rho) * w @ w
+        return float(np.mean(np.logaddexp(0, -labels * v)) + alpha * penalty)
+
+    ours, best = value(model), value(theirs)
+    assert -1e-9 <= ours - best <= 1e-8 * best
+    assert ours - best <= model.history_[-1]["bound"] <= 1e-8
+    assert len(model.history_) < 40
+
+
+def test_a_logistic_stream_is_remembered() -> None:
+    """As a quadratic: not exactly, but all tasks count."""
+    rng = np.random.default_rng(0)
+    w = np.where(np.arange(40) < 5, 2.0, 0.0)
+    columns = rng.standard_normal((8, 80, 40))
+    tasks = [(X, (X @ w + rng.logistic(size=80) > 0).astype(int)) for X in columns]
+    options: dict[str, Any] = dict(n_nodes=3, loss="logistic", n_rounds=30, tol=1e-8)
+    model, whole, alone = (CoCoAClassifier(solver=ElasticNet(0.01), **options) for _ in range(3))
+    for X, y in tasks:
+        model.partial_fit(X, y)
+    whole.fit(np.vstack([X for X, _ in tasks]), np.concatenate([y for _, y in tasks]))
+    alone.fit(*tasks[-1])
+    T = rng.standard_normal((5000, 40))
+    truth = (T @ w > 0).astype(int)
+    error = [float(np.mean(m.predict(T) != truth)) for m in (model, whole, alone)]
+    assert error[0] < error[1] + 0.02 < error[2]
+
+
+def test_columns_that_come_and_nodes_that_leave() -> None:
+    """Columns that come late are as if they had been zero before; a node that leaves takes its
+    columns with it, and the others make up for them."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    names = [f"c{j}" for j in range(12)]
+    blocks = [["c[0-3]", "c10"], ["c[4-9]", "c11"]]
+    model = CoCoARegressor(partition=blocks, solver=ElasticNet(0.05))
+    rows, targets = [], []
+    for p in (10, 12, 12):
+        X = rng.standard_normal((40, 12)) + rng.standard_normal((40, 1))
+        y = X @ np.arange(12.0) + rng.standard_normal(40)
+        model.partial_fit(pd.DataFrame(X[:, :p], columns=names[:p]), y)
+        rows.append(np.where(np.arange(12) < p, X, 0.0))
+        targets.append(y)
+    A, b = np.vstack(rows), np.concatenate(targets)
+    whole = offline(A, b, 0.05, 0.5)
+    assert model.coef_ == pytest.approx(whole.coef_, abs=1e-7)
+    cost = model.drop_node(1)
+    stays = [0, 1, 2, 3, 10]
+    less = offline(A[:, stays], b, 0.05, 0.5)
+    assert model.coef_ == pytest.approx(less.coef_, abs=1e-7)
+    before = objective(A, b, whole.coef_, 0.05, 0.5)
+    after = objective(A[:, stays], b, less.coef_, 0.05, 0.5)
+    assert cost.rise == pytest.approx(len(b) * (after - before), rel=1e-6)
+    X, y = rng.standard_normal((40, 5)), rng.standard_normal(40)
+    model.partial_fit(pd.DataFrame(X, columns=[names[j] for j in stays]), y)
+    last = offline(np.vstack([A[:, stays], X]), np.concatenate([b, y]), 0.05, 0.5)
+    assert model.coef_ == pytest.approx(last.coef_, abs=1e-7)
+
+
+def test_rows_are_mixed_so_that_none_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = np.random.default_rng(0).standard_normal((50, 7))
+    Q = mixed(np.eye(50), 0, 1)
+    assert pytest.approx(np.eye(50), abs=1e-12) == Q.T @ Q and np.abs(Q).max() < 0.7
+    assert mixed(X, 0, 1) == pytest.approx(Q @ X, abs=1e-12)
+    monkeypatch.setenv("CONCHE_SHARED_SECRET", "between us")
+    assert np.abs(mixed(X, 0, 1) - Q @ X).max() > 0.1
+
+
+def test_nodes_that_do_not_share_the_secret_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = LocalNetwork()
+    network.apart = True
+    offered = CandidateBlock._offered
+
+    def elsewhere(self: CandidateBlock, *about: Any) -> Array:
+        with monkeypatch.context() as own:
+            own.setenv("CONCHE_SHARED_SECRET", str(self.context.node))
+            return offered(self, *about)
+
+    X, y = problem("tall")
+    model = CoCoARegressor(n_nodes=2, solver=ElasticNet(0.1), network=network).partial_fit(X, y)
+    kept = model.coef_
+    with monkeypatch.context() as patch:
+        patch.setattr(CandidateBlock, "_offered", elsewhere)
+        with pytest.raises(conche.NodeError, match="CONCHE_SHARED_SECRET must be the same for"):
+            model.partial_fit(X, y)
+    assert np.array_equal(model.coef_, kept)
+
+
 @pytest.mark.parametrize(
     ("kind", "steps", "K", "alpha", "rho"),
     [
@@ -45,12 +293,14 @@ def problem(kind: str, seed: int = 0) -> tuple[Any, Array]:
         ("correlated", "adaptive", 8, 0.1, 0.5),
     ],
 )
-def test_scikit_learns_objective(kind: str, steps: Any, K: int, alpha: float, rho: float) -> None:
+def test_plain_rounds_have_scikit_learns_objective(
+    kind: str, steps: Any, K: int, alpha: float, rho: float
+) -> None:
     X, y = problem(kind)
     theirs = Theirs(alpha=alpha, l1_ratio=rho, fit_intercept=False, tol=1e-13, max_iter=10**6)
     best = objective(X, y, theirs.fit(X, y).coef_, alpha, rho)
     model = CoCoARegressor(
-        n_nodes=K, n_rounds=1500, solver=ElasticNet(alpha, rho), steps=steps, tol=1e-6
+        n_nodes=K, n_rounds=1500, solver=ElasticNet(alpha, rho, rank=0), steps=steps, tol=1e-6
     ).partial_fit(X, y)
     ours = objective(X, y, model.coef_, alpha, rho)
     assert -1e-12 <= ours - best <= 1e-6 * best
@@ -71,7 +321,7 @@ def test_the_bound_holds_in_every_round_and_the_objective_never_grows() -> None:
             model = CoCoARegressor(
                 n_nodes=5,
                 n_rounds=rounds,
-                solver=ElasticNet(alpha, rho),
+                solver=ElasticNet(alpha, rho, rank=0),
                 steps="adaptive" if seed % 2 else "safe",
             ).partial_fit(X, y)
             now = objective(X, y, model.coef_, alpha, rho)
@@ -89,7 +339,7 @@ def test_logistic_loss_with_an_l1_penalty(K: int) -> None:
         n_nodes=K,
         n_rounds=3000,
         loss="logistic",
-        solver=ElasticNet(alpha, l1_ratio=1.0),
+        solver=ElasticNet(alpha, l1_ratio=1.0, rank=0),
         steps="adaptive",
         tol=1e-7,
     ).partial_fit(X, labels)
@@ -111,7 +361,8 @@ def test_logistic_loss_with_an_l1_penalty(K: int) -> None:
 
 @pytest.mark.parametrize("kind", ["tall", "sparse", "far from zero"])
 @pytest.mark.parametrize("K", [1, 4])
-def test_the_intercept_is_not_penalised(kind: str, K: int) -> None:
+@pytest.mark.parametrize("rank", [0, None])
+def test_the_intercept_is_not_penalised(kind: str, K: int, rank: int | None) -> None:
     X, y = problem("tall" if kind == "far from zero" else kind)
     y = y + 5.0
     if kind == "far from zero":
@@ -120,7 +371,7 @@ def test_the_intercept_is_not_penalised(kind: str, K: int) -> None:
     model = CoCoARegressor(
         n_nodes=K,
         n_rounds=800,
-        solver=ElasticNet(0.05, l1_ratio=0.7),
+        solver=ElasticNet(0.05, l1_ratio=0.7, rank=rank),
         fit_intercept=True,
         steps="adaptive",
     ).partial_fit(X, y)
@@ -152,7 +403,7 @@ def test_tasks_are_warm_started() -> None:
     """The same task again takes few rounds; a similar one fewer than from nothing."""
     X, y = problem("wide")
     options: dict[str, Any] = dict(
-        n_nodes=4, n_rounds=500, solver=ElasticNet(0.05), tol=1e-4, steps="adaptive"
+        n_nodes=4, n_rounds=500, solver=ElasticNet(0.05, rank=0), tol=1e-4, steps="adaptive"
     )
     model = CoCoARegressor(**options).partial_fit(X, y)
     first = len(model.history_)
@@ -205,7 +456,8 @@ AUTO: Any = "auto"  # is for Damped and Memory
         (dict(solver=ElasticNet(AUTO)), "alpha='auto' must be a number"),
         (dict(solver=ElasticNet(0.1, 0.0)), "l1_ratio=0.0 must be a number of at least 1e-06"),
         (dict(solver=ElasticNet(0.1, 2)), "l1_ratio=2 must be .* and at most 1"),
-        (dict(solver=ElasticNet(0.1), steps="cg"), "whose proposals are not linear"),
+        (dict(solver=ElasticNet(0.1, rank=0), steps="cg"), "whose proposals are not linear"),
+        (dict(solver=ElasticNet(0.1, rank=-1)), "rank=-1 must be a whole number"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:

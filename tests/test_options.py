@@ -166,7 +166,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (dict(solver=Memory), "solver=<class .*Memory'> must be one of"),
     (dict(steps="nesterov"), "steps='nesterov' must be one of 'safe', 'adaptive', 'cg'"),
     (dict(steps=None), "steps=None must be one of"),
-    (dict(steps="cg", solver=ElasticNet(0.1)), "steps='cg' is not for solver='elastic-net'"),
+    (dict(steps="cg", solver=ElasticNet(0.1, rank=0)), "steps='cg' is not for plain rounds"),
     (dict(steps="cg", network=conche.Graph()), "steps='cg': a Graph has no centre"),
     (dict(steps="adaptive", network=conche.Graph()), "steps='adaptive': a Graph has no centre"),
     (dict(solver=ElasticNet(0.1), network=conche.Graph()), "'elastic-net' is not for a Graph"),

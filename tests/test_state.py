@@ -101,8 +101,11 @@ def test_an_interrupt_anywhere_in_a_task_leaves_the_model_as_it_was(
     model = learnt(name, 2)
     state, kept = model.state_, [a.copy() for a in arrays_of(model.state_)]
     third = tasks_for(name)[2]
+    meeting = model.state_.setup.solver.meeting
+    pooled = meeting is Meeting.POOL  # there the coordinator proposes
+    if meeting is Meeting.CANDIDATES:  # there it solves, and asks and tells
+        method = {"propose": "ask", "accept": "move"}.get(method, method)
     real = getattr(Node, method)
-    pooled = model.state_.setup.solver.meeting is Meeting.POOL  # there the coordinator proposes
 
     def interrupted(self: Node, *arguments: Any) -> Any:
         if self.number != 1 and not (pooled and method in ("propose", "accept")):

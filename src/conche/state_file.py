@@ -21,7 +21,7 @@ from .estimators.labels import Labels
 from .estimators.records import RoundRecord, TaskRecord
 from .estimators.state import StreamState
 from .network.base import coefficients, share
-from .nodes import NodeState, Partition
+from .nodes import NodeState, Partition, Setup
 
 ROUND_FIELDS = tuple(RoundRecord.__annotations__)
 TASK_FIELDS = tuple(TaskRecord.__annotations__)
@@ -160,7 +160,7 @@ def _path(blank: StreamState, described: dict[str, Any], arrays: dict[str, Array
         raise ValueError("outputs do not fit each other")
     outputs = len(judge.strengths) * judge.n_outputs
     shapes = [(count, outputs) for count in setup.weight_counts()]
-    nodes = _nodes(shapes, arrays, setup.partition.intercept)
+    nodes = _nodes(shapes, arrays, setup)
     nowhere = np.zeros(outputs)  # how far weights reach matters while a task is learnt
     shares = [share(setup.scaling, node, nowhere) for node in nodes[: len(setup.partition)]]
     return replace(
@@ -178,7 +178,7 @@ def _path(blank: StreamState, described: dict[str, Any], arrays: dict[str, Array
 
 
 def _nodes(
-    shapes: list[tuple[int, int]], arrays: dict[str, Array], intercept: bool
+    shapes: list[tuple[int, int]], arrays: dict[str, Array], setup: Setup
 ) -> list[NodeState]:
     nodes = []
     for k, shape in enumerate(shapes):
@@ -187,9 +187,10 @@ def _nodes(
         node = NodeState.from_arrays(own)
         if node.weights.shape != shape:
             raise ValueError("weights do not fit the partition")
+        fits = setup.solver.fits if k < len(setup.partition) else setup.solver.centre_fits
         for key, array in own.items():  # numbers of columns, the intercept's not among them
-            p = shape[0] - 1 if key.startswith("numbers.") and intercept and k == 0 else shape[0]
-            if p not in array.shape:
+            constant = key.startswith("numbers.") and setup.partition.intercept and k == 0
+            if not fits(key.removeprefix("kept."), array, shape[0] - constant):
                 raise ValueError(f"{prefix}{key} has shape {array.shape}")
         nodes.append(node)
     return nodes

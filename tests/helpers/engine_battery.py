@@ -30,8 +30,11 @@ SOLVERS: tuple[dict[str, Any], ...] = (
     dict(solver=conche.Memory(rank=0), missing="mean", scaling="first"),
     dict(solver=conche.Memory(rank=8), steps="cg"),
     dict(solver=conche.Memory(damping="auto"), scaling="running", fit_intercept=True, steps="cg"),
+    dict(solver=conche.ElasticNet(0.05), scaling="running", fit_intercept=True),
+    dict(solver=conche.ElasticNet(0.02, rank=4)),
 )
-TURNED = ("gram", "root", "principal")  # directions have signs and a basis of their own
+# directions have signs and a basis of their own, and so have rows that nodes have mixed
+TURNED = ("gram", "root", "principal", "rows", "targets")
 PARTITION = [[0, 3, 5], [1, 2, 4, 6, 7, 8, 9, 10]]
 Model = conche.CoCoARegressor | conche.CoCoAClassifier
 Case = tuple[type[Model], dict[str, Any], list[tuple[Any, Array]]]

@@ -243,3 +243,12 @@ def by_columns(block: Block) -> Block:
     for i in range(0, n, 256):
         copy[i : i + 256] = block[i : i + 256]
     return copy
+
+
+def small_indices(block: Block) -> Block:
+    """By columns, with indices as scikit-learn wants them."""
+    columns = sparse.csc_array(block)
+    if columns.indices.dtype != np.int32 and columns.nnz < np.iinfo(np.int32).max:
+        places = [columns.indices.astype(np.int32), columns.indptr.astype(np.int32)]
+        columns = sparse.csc_array((columns.data, *places), shape=columns.shape)
+    return columns

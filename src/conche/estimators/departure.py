@@ -10,6 +10,7 @@ lost. In units of the ridge, with u the weights, H the past and s the ridge's st
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -21,7 +22,9 @@ from ..network.base import coefficients, share
 from ..nodes import NodeState, Partition, Setup
 from ..nodes.layout import Layout
 from ..nodes.solvers.base import Meeting
+from ..nodes.solvers.candidates import CandidateSolver
 from ..nodes.solvers.information import Information
+from ..nodes.solvers.past import Past
 from ..nodes.solvers.pooled import PooledMemory
 from .state import StreamState
 
@@ -68,7 +71,7 @@ def without_node(
     account = state.account
     if account is not None:
         # Of principal directions the probes know H o, columns that went included: no bound is left.
-        unknown = account.blind or old.solver.meeting is not Meeting.POOL
+        unknown = account.blind or not old.solver.meeting.central_state
         account = replace(account, objective=account.objective + rise, blind=unknown)
     new = replace(
         state,
@@ -94,6 +97,8 @@ def _compensated(
         return states[:node] + states[node + 1 :], np.full(len(strength), np.nan)
     if solver.meeting is Meeting.POOL:
         return _from_pool(state.setup, states, node, strength)
+    if solver.meeting is Meeting.CANDIDATES:
+        return _from_rows(state.setup, states, node)
     return _from_directions(states[:K], node, strength)
 
 
@@ -131,6 +136,25 @@ def _from_pool(
     solver = cast(PooledMemory, setup.solver).coordinator()
     centre = replace(centre, weights=moved).laid_out(solver, Layout.of(stays), False)
     return [*others, centre], rise
+
+
+def _from_rows(setup: Setup, states: list[NodeState], node: int) -> tuple[list[NodeState], Array]:
+    """An elastic net's coordinator has rows of the past: it is solved without the columns."""
+    *nodes, centre = states
+    solver = cast(CandidateSolver, setup.solver)
+    ends = np.cumsum([0, *setup.partition.weight_counts()])
+    stays = np.concatenate([np.arange(ends[node]), np.arange(ends[node + 1], ends[-1])])
+    past, w = Past.known(centre.kept, centre.weights.shape[1]), np.array(centre.weights)
+    penalty = solver.penalty(float(centre.kept["count"][0]))
+    free = ends[1] - 1 if setup.partition.intercept else None
+    before = past.objective(w, penalty, free)
+    w[ends[node] : ends[node + 1]] = 0.0
+    w = past.solved(w, np.isin(past.among, stays), penalty, free)
+    rise = past.objective(w, penalty, free) - before
+    pairs = zip(nodes, pairwise(ends), strict=True)
+    moved = [replace(state, weights=w[first:last]) for state, (first, last) in pairs]
+    centre = replace(centre, weights=w).laid_out(solver.coordinator(), Layout.of(stays), False)
+    return [*moved[:node], *moved[node + 1 :], centre], rise
 
 
 def _from_directions(

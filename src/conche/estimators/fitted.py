@@ -83,10 +83,12 @@ class Fitted:
 
     @property
     def offline_gap_(self) -> OfflineGap:
-        """Memory: how far the offline ridge objective is above its minimum."""
+        """Memory and elastic nets: how far the offline objective is above its minimum."""
         account = self.state_.account
         if account is None:
-            raise AttributeError("only solver='memory' with the squared loss knows its offline gap")
+            raise AttributeError(
+                "only memory and elastic nets with the squared loss know their offline gap"
+            )
         return account.gap(self.state_.counted)
 
     @property

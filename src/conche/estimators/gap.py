@@ -83,6 +83,9 @@ class Account:
 
     def after(self, lost: Lost | None, left: Array, objective: Array, discount: float) -> Account:
         """After a task whose rounds left so much of its ``objective``."""
+        if lost is not None and (lost.whole or lost.blind):
+            left = np.sqrt(np.maximum(left, 0.0))
+            return replace(self, residue=left, objective=objective, blind=lost.blind)
         residue = self.residue + np.sqrt(np.maximum(left, 0.0))
         account = replace(self, residue=residue, objective=discount * self.objective + objective)
         if lost is None:

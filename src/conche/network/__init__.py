@@ -6,6 +6,7 @@ from ..nodes import Setup
 from ..nodes.solvers.base import Meeting
 from .base import CentralNetwork, Coefficients, Lost, Network, Placed
 from .device import Boundary, DeviceNetwork
+from .elastic_net import CandidateNetwork
 from .graph import Graph
 from .local import LocalNetwork
 from .pooled import PooledNetwork
@@ -23,7 +24,11 @@ __all__ = [
     "meet",
 ]
 
-MEETINGS = {Meeting.POOL: PooledNetwork, Meeting.PRINCIPAL: PrincipalNetwork}
+MEETINGS = {
+    Meeting.POOL: PooledNetwork,
+    Meeting.CANDIDATES: CandidateNetwork,
+    Meeting.PRINCIPAL: PrincipalNetwork,
+}
 
 
 def meet(network: Network, setup: Setup) -> Network:

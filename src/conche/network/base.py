@@ -55,6 +55,8 @@ class Lost(NamedTuple):
     probed: Array | None = None  # o.E d for random directions o: probes x outputs
     ease: Array | float = 0.0  # x.(H + R)^-1 x over x.x for directions that were cut, per strength
     pairs: tuple[Array, ...] = ()  # o.H o' and o.o' for all pairs of those directions
+    whole: bool = False  # whether the task's objective was that of all tasks so far
+    blind: bool = False  # whether something was lost that nobody has counted
 
 
 class Network(ABC):
@@ -109,9 +111,10 @@ class Network(ABC):
         None where every node knows it: a step of 1/K, no momentum. Nothing is sent then.
         """
 
-    def conclude(self, curvature: Array | None) -> Lost | None:
-        """After the last round: make ready to remember the task, its rows weighed by the root of
-        ``curvature``; answers what memory has cost in it, None where nobody keeps count."""
+    def conclude(self, curvature: Array | None, g: Array) -> Lost | None:
+        """After the last round, which left the direction g: make ready to remember the task, its
+        rows weighed by the root of ``curvature``; answers what memory has cost in it, None where
+        nobody keeps count."""
         return None
 
     def voices(self, context: Context) -> int:

@@ -179,9 +179,9 @@ class Boundary(Wrapped):
     def cost(self, arrays: Sequence[Array | None]) -> int:
         return self.inner.cost(arrays)
 
-    def conclude(self, curvature: Array | None) -> Lost | None:
+    def conclude(self, curvature: Array | None, g: Array) -> Lost | None:
         with self.device.guarded():
-            lost = self.inner.conclude(self.device.put_all(curvature))
+            lost = self.inner.conclude(*self.device.put_all((curvature, g)))
         self.overhead = self.inner.overhead
         return cast(Lost | None, self.device.fetch_all(lost))
 

@@ -119,7 +119,8 @@ class MPINetwork(CentralNetwork):
 
     def total(self, question: str, *about: Any) -> Array:
         _, node = self._started()
-        return self._sum(self._together(lambda: node.ask(question, *about)))
+        asked = Each.of((question, *about), self.rank)
+        return self._sum(self._together(lambda: node.ask(*asked)))
 
     def move(self, each: Sequence[Array]) -> None:
         _, node = self._started()

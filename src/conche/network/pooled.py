@@ -36,6 +36,7 @@ class PooledNetwork(Wrapped):
     def __init__(self, inner: CentralNetwork):
         super().__init__(inner)
         self._state: NodeState | None = None
+        self._root: Array | None = None  # of the samples' weights
         self._node: Node | None = None
         self._light = False  # whether the work here is little
 
@@ -46,6 +47,7 @@ class PooledNetwork(Wrapped):
         return [*self.inner.fetch(placed[:-1]), placed[-1]]
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
+        self._root = start.root
         self._state = self.grown(placed[-1].only(start.outputs), start)
         return self.inner.begin(X, placed[:-1], start)
 
@@ -98,7 +100,7 @@ class PooledNetwork(Wrapped):
         """Rounds send nothing: they happen here."""
         return 0
 
-    def conclude(self, curvature: Array | None) -> Lost:
+    def conclude(self, curvature: Array | None, g: Array) -> Lost:
         """Nothing is lost."""
         return Lost()
 

@@ -99,7 +99,7 @@ class PrincipalNetwork(Wrapped):
         correction = 2 * 8 * self._coarse[0].size * g.shape[1]
         return super().cost(arrays) + self._context.n_nodes * correction
 
-    def conclude(self, curvature: Array | None) -> Lost | None:
+    def conclude(self, curvature: Array | None, g: Array) -> Lost | None:
         """What the directions that were cut before this task have cost in it. Rows that are
         remembered with other weights than they were learnt with are merged again."""
         if self._whole:

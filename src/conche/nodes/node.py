@@ -31,12 +31,16 @@ from .layout import Layout
 from .partition import Partition
 from .scalars import Scalars
 from .scaling import ON_HOST, Kept, Scaling
-from .solvers.base import Context, Meeting, Solver
+from .solvers.base import Context, Solver
 
 if TYPE_CHECKING:
     from .stack import Stack
 
 T = TypeVar("T")
+
+# Of all that solvers keep, these have a column for every output: what directions have cost, and
+# what an elastic net's past wants.
+PER_OUTPUT = ("owed", "wanted", "targets")
 
 
 class Opening(NamedTuple):
@@ -77,8 +81,7 @@ class NodeState:
         """The state of some outputs alone; None: of all."""
         if outputs is None:
             return self
-        # of all that solvers keep, what directions have cost ("owed") alone is per output
-        kept = {k: outputs.of(a) if k == "owed" else a for k, a in self.kept.items()}
+        kept = {k: outputs.of(a) if k in PER_OUTPUT else a for k, a in self.kept.items()}
         return replace(self, weights=outputs.of(self.weights), kept=kept)
 
     def moved(self, move: Callable[[Array], Array]) -> NodeState:
@@ -134,7 +137,7 @@ class Setup:
     def weight_counts(self) -> list[int]:
         """Of every node, and of the coordinator where it keeps the past of all columns."""
         counts = self.partition.weight_counts()
-        return [*counts, sum(counts)] if self.solver.meeting is Meeting.POOL else counts
+        return [*counts, sum(counts)] if self.solver.meeting.central_state else counts
 
     def fresh(self, n_outputs: int, dtype: str) -> list[NodeState]:
         """Every state before the first task: zero weights."""

@@ -103,6 +103,18 @@ class ElasticNetScalars(Scalars):
     squares: Array  # l2 |w|^2: what the L2 part counts in the dual
 
 
+@dataclass(frozen=True)
+class PastScalars(ElasticNetScalars):
+    """The same of a coordinator that knows the past: its squares |t - V w|^2 / 2 are part of the
+    penalty. The dual point is g, its positive entries times ``up``, its negative ones times
+    ``down``, less ``level`` times the constant column: what an intercept is content with."""
+
+    aligned: Array  # t.(t - V w): what the past counts in the dual; its squares are in ``squares``
+    up: Array
+    down: Array
+    level: Array
+
+
 def total(terms: Sequence[Scalars]) -> Scalars:
     """Field by field, over the nodes in their order."""
     first, *rest = terms

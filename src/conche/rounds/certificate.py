@@ -24,6 +24,7 @@ from ..common.arrays import Array, column_dots, without_mean
 from ..nodes.scalars import (
     CutProjection,
     ElasticNetScalars,
+    PastScalars,
     PenaltyScalars,
     Projection,
     Scalars,
@@ -81,6 +82,18 @@ def _(scalars: ElasticNetScalars, at: Asked) -> Array:
     g = without_mean(at.g, loss.root) if at.intercept else at.g
     s = loss.dual_scale(g, y, most, scalars.squares)
     return np.asarray(loss.dual(s * g, y) - 0.5 * s**2 * scalars.squares)
+
+
+@lower_bound.register
+def _(scalars: PastScalars, at: Asked) -> Array:
+    """The same, and the past's rows are rows of the data."""
+    loss, y = at.objective.loss, at.objective.y
+    most = 1 / (1 + scalars.excess)
+    constant = 1.0 if loss.root is None else loss.root[:, None]
+    g = np.where(at.g > 0, scalars.up, scalars.down) * at.g - scalars.level * constant
+    s = loss.dual_scale(g, y, most, scalars.squares, scalars.aligned)
+    past = s * scalars.aligned - 0.5 * s**2 * scalars.squares
+    return np.asarray(loss.dual(s * g, y) + past)
 
 
 def optimality_gap(floor: Array, value: Array) -> Array:

@@ -102,7 +102,7 @@ def _learn(
     views = steps.views(problem, now, network)
     after = now.point.v[: len(job.Y)]
     curvature = job.loss.past_curvature(after, job.shares)
-    lost = network.conclude(curvature)
+    lost = network.conclude(curvature, now.point.g[: len(job.Y)])
     left_out = None
     if len(context.each) > 1 and job.loss.quadratic:  # elsewhere leverages say too little
         left_out = _left_out(network, job, after)

@@ -73,8 +73,10 @@ class Loss(ABC):
         return np.asarray(np.sum(self.dual_of_each(a, y), axis=0))
 
     @abstractmethod
-    def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
-        """A good s in [0, most] for dual(s g) - s^2 squares / 2."""
+    def dual_scale(
+        self, g: Array, y: Array, most: Array, squares: Array, aligned: Array | float = 0.0
+    ) -> Array:
+        """A good s in [0, most] for dual(s g) + s aligned - s^2 squares / 2."""
 
 
 class Squared(Loss):
@@ -98,9 +100,11 @@ class Squared(Loss):
     def dual_of_each(self, a: Array, y: Array) -> Array:
         return np.asarray(a * y - 0.5 * a**2)
 
-    def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
+    def dual_scale(
+        self, g: Array, y: Array, most: Array, squares: Array, aligned: Array | float = 0.0
+    ) -> Array:
         """The best one: the dual is a parabola in s."""
-        return np.clip(ratio(column_dots(g, y), column_dots(g, g) + squares), 0, most)
+        return np.clip(ratio(column_dots(g, y) + aligned, column_dots(g, g) + squares), 0, most)
 
 
 class Logistic(Loss):
@@ -140,7 +144,9 @@ class Logistic(Loss):
             each = -h * np.log(h) - (1 - h) * np.log1p(-h)
         return np.where((h > 0) & (h < 1), each, np.where((h == 0) | (h == 1), 0.0, -np.inf))
 
-    def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
+    def dual_scale(
+        self, g: Array, y: Array, most: Array, squares: Array, aligned: Array | float = 0.0
+    ) -> Array:
         """As far as allowed: at the optimum of the task that is the optimum of the dual."""
         return most
 
@@ -179,8 +185,10 @@ class Weighed(Loss):
     def dual_of_each(self, a: Array, y: Array) -> Array:
         return np.asarray(self._w * self.loss.dual_of_each(self._inverse * a, y))
 
-    def dual_scale(self, g: Array, y: Array, most: Array, squares: Array) -> Array:
-        return self.loss.dual_scale(g, self._r * y, most, squares)
+    def dual_scale(
+        self, g: Array, y: Array, most: Array, squares: Array, aligned: Array | float = 0.0
+    ) -> Array:
+        return self.loss.dual_scale(g, self._r * y, most, squares, aligned)
 
 
 LOSSES: dict[str, Loss] = {"squared": Squared(), "logistic": Logistic()}

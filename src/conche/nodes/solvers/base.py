@@ -35,7 +35,13 @@ class Meeting(Enum):
 
     CENTRE = "centre"  # nodes propose, the coordinator adds up
     POOL = "pool"  # the coordinator has all columns, rotated, and solves alone
+    CANDIDATES = "candidates"  # nodes offer columns, and the coordinator solves for those
     PRINCIPAL = "principal"  # nodes propose, and the coordinator corrects with what all share
+
+    @property
+    def central_state(self) -> bool:
+        """Whether the coordinator keeps a state of its own, after the nodes'."""
+        return self in (Meeting.POOL, Meeting.CANDIDATES)
 
 
 @dataclass(frozen=True)
@@ -176,6 +182,14 @@ class Solver(ABC, Generic[S]):
         kept : what `remember` answered after the last task; empty in the first.
         context : what all nodes agreed on.
         """
+
+    def fits(self, name: str, array: Array, size: int) -> bool:
+        """Whether this may be what is kept under that name of so many columns."""
+        return size in array.shape
+
+    def centre_fits(self, name: str, array: Array, size: int) -> bool:
+        """The same of what the coordinator keeps."""
+        return self.fits(name, array, size)
 
     def remember(
         self, block: Block, kept: Kept, context: Context, sub: S, curvature: Array | None

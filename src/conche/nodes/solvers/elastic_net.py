@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from ...common.arrays import Array, Block, as_dense, without_mean
+from ...common.arrays import Array, Block, as_dense, small_indices, without_mean
 from ..scalars import ElasticNetScalars
 from ..scaling import Kept
 from .base import Context, Proposing, Solution, Solver
@@ -53,7 +53,7 @@ class CoordinateDescent(Proposing):
     """The node's own elastic net, one output after the other; coordinates are the weights."""
 
     def __init__(self, block: Block, weights: Array, solver: ElasticNetSolver, context: Context):
-        self.block = _small_indices(block) if sparse.issparse(block) else np.asfortranarray(block)
+        self.block = small_indices(block) if sparse.issparse(block) else np.asfortranarray(block)
         self.weights = weights
         strength = context.weight * solver.alpha
         self.l1, self.l2 = strength * solver.l1_ratio, strength * (1 - solver.l1_ratio)
@@ -151,12 +151,3 @@ class CoordinateDescent(Proposing):
 
     def lift(self, d: Array) -> Array:
         return d
-
-
-def _small_indices(block: Block) -> Block:
-    """By columns, with indices as scikit-learn wants them."""
-    columns = sparse.csc_array(block)
-    if columns.indices.dtype != np.int32 and columns.nnz < np.iinfo(np.int32).max:
-        places = [columns.indices.astype(np.int32), columns.indptr.astype(np.int32)]
-        columns = sparse.csc_array((columns.data, *places), shape=columns.shape)
-    return columns

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 from ...common.checks import one_of, real, whole
 from ...errors import ParameterError
 from .base import Solver
+from .candidates import CandidateSolver
 from .damped import DampedSolver
 from .elastic_net import ElasticNetSolver
 from .exact import ExactSolver
@@ -205,28 +206,44 @@ def default_rank(n_columns: int, sparse: bool = False) -> int:
 
 
 class ElasticNet(SolverOption):
-    """Weights with zeros: an elastic net over nodes and tasks, as scikit-learn's ``ElasticNet``.
+    """Weights with zeros: an elastic net over nodes and tasks, as scikit-learn's ``ElasticNet``, of
+    all tasks so far.
 
     Parameters
     ----------
     alpha : the strength of the penalty; a number above 0.
     l1_ratio : the share of the L1 penalty in it.
+    rank : columns whose past the coordinator keeps. Up to that many columns nothing is lost, and
+        the estimate is scikit-learn's on all tasks at once, after every task, for any number of
+        nodes. None: 2048. Beyond, columns that come to matter late know their own past, and not
+        what they share with others. 0: plain rounds of CoCoA, and nothing is remembered.
+
+    Examples
+    --------
+    >>> import conche
+    >>> conche.CoCoARegressor(n_nodes=4, solver=conche.ElasticNet(0.1, l1_ratio=0.9))
+    CoCoARegressor(n_nodes=4, solver=ElasticNet(alpha=0.1, l1_ratio=0.9))
     """
 
     on_devices = False  # coordinate descent goes from one column to the next
 
-    def __init__(self, alpha: float, l1_ratio: float = 0.5):
+    def __init__(self, alpha: float, l1_ratio: float = 0.5, rank: int | None = None):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
+        self.rank = rank
 
     def solver(
         self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
     ) -> Solver[Any]:
-        """Coordinate descent on every node."""
+        """Of all tasks, by a coordinator that nodes offer columns; or every node's own."""
         alpha = real("alpha", self.alpha, most=1e100)
         if alpha < 1e-100:
             raise ParameterError(f"alpha={self.alpha!r} must be a number above 0")
-        return ElasticNetSolver(alpha, real("l1_ratio", self.l1_ratio, least=1e-6, most=1.0))
+        l1_ratio = real("l1_ratio", self.l1_ratio, least=1e-6, most=1.0)
+        rank = LOSSLESS if self.rank is None else whole("rank", self.rank, least=0, most=1e9)
+        if not rank or not central:
+            return ElasticNetSolver(alpha, l1_ratio)
+        return CandidateSolver(alpha, l1_ratio, rank, seed)
 
 
 SOLVERS: dict[str, type[SolverOption]] = {

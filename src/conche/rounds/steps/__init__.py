@@ -11,7 +11,7 @@ from ...nodes.solvers import Solver
 from .adaptive import Adaptive
 from .base import Problem, Standing, Steps
 from .conjugate import ConjugateGradients
-from .elastic_net import ElasticNetLine, ElasticNetSafe
+from .elastic_net import ElasticNetLine, ElasticNetNewton, ElasticNetSafe
 from .gossip import Gossip
 from .safe import Safe
 
@@ -22,6 +22,7 @@ KINDS: dict[str, type[Steps[Any, Any]]] = {
     "cg": ConjugateGradients,
     "elastic-net safe": ElasticNetSafe,
     "elastic-net adaptive": ElasticNetLine,
+    "elastic-net newton": ElasticNetNewton,
     "gossip": Gossip,
 }
 
@@ -36,7 +37,7 @@ def choose_steps(
     kind = network.kind_of_steps(solver.kind_of_steps(asked))
     if kind not in KINDS:
         raise ParameterError(
-            f"steps={asked!r} is not for solver='elastic-net', whose proposals are not linear: "
-            f"use 'safe' or 'adaptive'"
+            f"steps={asked!r} is not for plain rounds of an elastic net (rank=0), whose proposals "
+            f"are not linear: use 'safe' or 'adaptive'"
         )
     return KINDS[kind](tol)

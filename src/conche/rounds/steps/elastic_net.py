@@ -11,6 +11,9 @@ from ...common.arrays import Array
 from ...nodes.scalars import ElasticNetScalars, Scalars
 from .base import CentralSteps, Move, Point, Problem, Standing
 
+UNSEEN = 1e-13  # changes of the objective that may be rounding, relative to it
+CLOSE = 1e-8  # changes so small that the loss is as good as the quadratic
+
 
 class ElasticNetSteps(CentralSteps[None]):
     """Between the weights and the proposed ones the penalty is convex, so a shorter step is judged
@@ -54,6 +57,20 @@ class ElasticNetLine(ElasticNetSteps):
 
     def share(self, problem: Problem, point: Point, Az: Array, scalars: ElasticNetScalars) -> Array:
         return _best_share(problem, point, Az, scalars)
+
+
+class ElasticNetNewton(ElasticNetLine):
+    """A coordinator that solves for all nodes: all the way, unless the loss is not the quadratic
+    that it was taken for. Close to the optimum it is, and a search would find rounding."""
+
+    def share(self, problem: Problem, point: Point, Az: Array, scalars: ElasticNetScalars) -> Array:
+        if problem.objective.loss.quadratic:
+            return np.ones(Az.shape[1])
+        before = point.value + scalars.now
+        change = problem.objective.value(point.v + Az) + scalars.after - before
+        best = super().share(problem, point, Az, scalars)
+        all_the_way = (-CLOSE * before <= change) & (change <= UNSEEN * before)
+        return np.where(all_the_way, 1.0, best)
 
 
 def _best_share(problem: Problem, point: Point, Az: Array, scalars: ElasticNetScalars) -> Array:

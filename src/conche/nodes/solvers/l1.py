@@ -1,0 +1,205 @@
+"""An elastic net on rows that are all in one place, to the last digits.
+
+    min_x  1/2 |t - S x|^2 + l1 |x|_1 + l2/2 |x|^2,     a free column's weight is not penalised.
+
+Coordinate descent (scikit-learn's) on a working set finds out which weights are zero and what signs
+the others have; where that is settled, Newton's method on the others ends it: with signs fixed the
+problem is quadratic. Where columns are so alike that coordinate descent is slow, Newton's steps are
+taken all the same, as far as they lower the objective.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+from scipy import linalg, sparse
+
+from ...common.arrays import Array, Block, as_dense, small_indices
+
+FEW_ENTRIES = 0.05  # of all: columns that are kept as what they have
+FEWEST = 64  # columns that a working set begins with
+PASSES = 20  # of coordinate descent at first; twice as many each time that they were not enough
+MOST_PASSES = 5000
+SETS = 60  # working sets, at most
+EXACT = 1e-12  # of l1: a pull that much above it is rounding
+STAGE = 0.3  # of a penalty, the next weaker one
+TRIED = 0.5 ** np.arange(4)  # steps towards Newton's
+MOST_DROPPED = 100  # times that weights become zero on the way of one of them
+
+
+class Penalty(NamedTuple):
+    """Of the weights."""
+
+    l1: float
+    l2: float
+
+    def of(self, x: Array) -> Array:
+        """Per output; without a free column."""
+        return self.l1 * np.sum(np.abs(x), axis=0) + 0.5 * self.l2 * np.sum(x**2, axis=0)
+
+
+class Columns:
+    """Columns, and the inner products of those that have been asked for: each is found once."""
+
+    def __init__(self, S: Array):
+        sparsely = np.count_nonzero(S) < FEW_ENTRIES * S.size
+        self.S = small_indices(S) if sparsely else np.asfortranarray(S)
+        self.places = np.full(S.shape[1], -1)
+        self.known = np.zeros(0, dtype=int)
+        self.G = np.zeros((0, 0))
+
+    def some(self, which: Array) -> Block:
+        """Some of them."""
+        return self.S[:, which]
+
+    def products(self, which: Array) -> Array:
+        """All inner products of some of them."""
+        new = which[self.places[which] < 0]
+        if len(new):
+            self.places[new] = len(self.known) + np.arange(len(new))
+            old, self.known = self.G, np.concatenate([self.known, new])
+            beside = as_dense(self.S[:, self.known].T @ self.S[:, new])
+            self.G = np.block([[old, beside[: len(old)]], [beside.T]])
+        places = self.places[which]
+        return self.G[np.ix_(places, places)]
+
+
+def elastic_net(S: Array, t: Array, x: Array, penalty: Penalty, free: int | None = None) -> Array:
+    """The best weights, one column of x, t and the answer per output; x is where to begin."""
+    penalised, own, targets = np.arange(S.shape[1]), S, t
+    if free is not None:  # its best value follows the others': what is centred need not ask for it
+        one = S[:, free]
+        length = one @ one
+        penalised = np.delete(penalised, free)
+        own = S[:, penalised]
+        own = own - np.outer(one, one @ own / length)
+        targets = t - np.outer(one, one @ t / length)
+    columns, best = Columns(own), np.zeros_like(x)
+    for j in range(x.shape[1]):
+        best[penalised, j] = _one(columns, targets[:, j], x[penalised, j], penalty)
+    if free is not None:
+        best[free] = one @ (t - S @ best) / length
+    return best
+
+
+def _one(columns: Columns, t: Array, x: Array, penalty: Penalty) -> Array:
+    """By way of stronger penalties, from one that the beginning is not far from: each solution is
+    close to the next, and no working set is much larger than what is left of it in the end."""
+    start, rest = x, t - columns.S @ x
+    before = 0.5 * rest @ rest + float(penalty.of(x))
+    strongest = float(np.abs(columns.S.T @ rest - penalty.l2 * x).max(initial=0.0))
+    stages = int(np.ceil(np.log(max(strongest / penalty.l1, 1.0)) / np.log(1 / STAGE)))
+    for i in range(stages - 1, 0, -1):
+        x = _at(columns, t, x, Penalty(penalty.l1 / STAGE**i, penalty.l2), 1e-3)
+    x = _at(columns, t, x, penalty, EXACT)
+    rest = t - columns.S @ x
+    return x if 0.5 * rest @ rest + float(penalty.of(x)) <= before else start
+
+
+def _at(columns: Columns, t: Array, x: Array, penalty: Penalty, exact: float) -> Array:
+    passes, x = PASSES, x.copy()
+    value, seen = np.inf, 0.0
+    for _ in range(SETS):
+        kept = np.flatnonzero(x)
+        rest = t - columns.some(kept) @ x[kept]
+        pull = columns.S.T @ rest - penalty.l2 * x
+        over = np.abs(pull) - penalty.l1
+        over[kept] = 0.0
+        off = np.abs(pull[kept] - penalty.l1 * np.sign(x[kept])).max(initial=0.0)
+        room = exact * max(penalty.l1, seen)
+        if over.max(initial=0.0) <= room and off <= room:
+            break
+        now = 0.5 * rest @ rest + float(penalty.of(x))
+        if not now < value * (1 - 1e-15):  # as good as rounding allows, or in need of more passes
+            if passes >= MOST_PASSES:
+                break
+            passes = min(8 * passes, MOST_PASSES)
+        value, seen = min(now, value), max(seen, float(np.abs(pull).max(initial=0.0)))
+        most = max(FEWEST, 2 * len(kept))
+        worst = np.argpartition(-over, min(most, len(over)) - 1)[:most]
+        chosen = np.union1d(kept, worst[over[worst] > room])
+        x[chosen] = _descend(columns.some(chosen), t, x[chosen], penalty, passes)
+        x = _polished(columns, t, x, penalty)
+    return x
+
+
+def _descend(S: Block, t: Array, x: Array, penalty: Penalty, passes: int) -> Array:
+    """Some passes of coordinate descent; scikit-learn divides the loss by the number of rows."""
+    from sklearn.linear_model import enet_path  # late: it takes longer than all of ours
+
+    total = penalty.l1 + penalty.l2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it may stop before it is exact is the idea
+        _, found, _ = enet_path(
+            S if sparse.issparse(S) else np.asfortranarray(S),
+            np.ascontiguousarray(t),
+            l1_ratio=penalty.l1 / total,
+            alphas=[total / len(t)],
+            coef_init=x,
+            max_iter=passes,
+            tol=1e-10,
+            precompute=False,
+        )
+    found = np.asarray(found[:, 0])
+    return found if np.all(np.isfinite(found)) else x
+
+
+def _polished(all_of_them: Columns, t: Array, x: Array, penalty: Penalty) -> Array:
+    """Newton's method with the signs as they are. Weights that would change theirs become zero, and
+    it goes on without them: at least up to where the first one does, the objective falls."""
+    for _ in range(MOST_DROPPED):
+        kept = np.flatnonzero(x)
+        if not len(kept):
+            return x
+        columns, own = all_of_them.some(kept), x[kept]
+        step = _newton(columns, all_of_them.products(kept), t, own, penalty)
+        if step is None:
+            return x
+        signs = np.sign(own)
+        ends = (own + step) * signs > 0
+        if np.all(ends):
+            x = x.copy()
+            x[kept] = own + step
+            return x
+        first = np.min(own[~ends] / -step[~ends])
+        value, best = _value(columns, t, own, penalty), own
+        for share in (*TRIED, first):
+            tried = own + share * step
+            tried = np.where(tried * signs > 1e-14 * np.abs(own), tried, 0.0)
+            now = _value(columns, t, tried, penalty)
+            if now < value:
+                value, best = now, tried
+        if best is own:
+            return x
+        x = x.copy()
+        x[kept] = best
+    return x
+
+
+def _value(columns: Block, t: Array, own: Array, penalty: Penalty) -> float:
+    rest = t - columns @ own
+    return float(0.5 * rest @ rest + penalty.of(own))
+
+
+def _newton(
+    columns: Block, products: Array, t: Array, own: Array, penalty: Penalty
+) -> Array | None:
+    """To the minimum of the quadratic that the problem is with signs fixed, with one correction for
+    the last digits; None where columns are too much the same."""
+    # more columns than rows: a step all the same, and not a long one
+    least = 1e-14 if len(own) < len(t) else 1e-5
+    products.flat[:: len(own) + 1] += penalty.l2 + least * np.trace(products) / len(own)
+    try:
+        factor = linalg.cho_factor(products, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+
+    def gradient(x: Array) -> Array:
+        return columns.T @ (t - columns @ x) - penalty.l2 * x - penalty.l1 * np.sign(own)
+
+    step = linalg.cho_solve(factor, gradient(own), check_finite=False)
+    if not np.all(np.isfinite(step)):
+        return None
+    return step + linalg.cho_solve(factor, gradient(own + step), check_finite=False)
