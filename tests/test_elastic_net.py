@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.linear_model import ElasticNet as Theirs
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, enet_path
 
 import conche
 from conche import CoCoAClassifier, CoCoARegressor, ElasticNet
 from conche.common.arrays import Array
 from conche.network import LocalNetwork
-from conche.nodes.solvers.candidates import CandidateBlock
+from conche.nodes.solvers.candidates import STRENGTHS, CandidateBlock
 from conche.nodes.solvers.mixing import mixed
 
 from .helpers.engine_battery import ray_there
@@ -256,6 +256,74 @@ def test_columns_that_come_and_nodes_that_leave() -> None:
     assert model.coef_ == pytest.approx(last.coef_, abs=1e-7)
 
 
+@pytest.mark.parametrize("kind", ["wide", "sparse", "correlated"])
+@pytest.mark.parametrize("K", [1, 6])
+def test_a_path_is_scikit_learns(kind: str, K: int) -> None:
+    X, y = problem(kind)
+    path = conche.elastic_net_path(X, y, l1_ratio=0.8, alphas=15, eps=0.01, n_nodes=K)
+    alphas, coefs, _ = enet_path(X, y, l1_ratio=0.8, alphas=path.alphas, tol=1e-12, max_iter=10**6)
+    assert path.alphas == pytest.approx(alphas) and path.coefs.shape == coefs.shape
+    for j, alpha in enumerate(path.alphas):
+        ours, best = (objective(X, y, w[:, j], alpha, 0.8) for w in (path.coefs, coefs))
+        assert ours - best <= min(1e-8 * best, path.dual_gaps[j]) + 1e-14
+    assert not np.any(path.coefs[:, 0])
+    some = conche.elastic_net_path(X, y, l1_ratio=0.8, alphas=path.alphas[[3, 9]], n_nodes=K)
+    assert some.coefs == pytest.approx(path.coefs[:, [3, 9]], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "said"),
+    [
+        (np.ones((4, 2)), np.ones(3), {}, r"y has shape \(3,\)"),
+        (np.ones((4, 2)), np.zeros(4), {}, "there is no path"),
+        (np.ones((4, 2)), np.ones(4), {"alphas": [0.1, -1.0]}, "numbers above 0"),
+        (np.ones((4, 2)), np.ones(4), {"alphas": 0}, "alphas=0 must be a whole number"),
+        (np.ones((4, 2)), np.ones(4), {"l1_ratio": 0.0}, "l1_ratio=0.0 must be"),
+    ],
+)
+def test_paths_that_cannot_be(X: Array, y: Array, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(conche.ConcheError, match=said):
+        conche.elastic_net_path(X, y, **options)
+
+
+def noisy_stream(seed: int, p: int = 80) -> tuple[Array, list[tuple[Array, Array]]]:
+    rng = np.random.default_rng(seed)
+    w = np.where(np.arange(p) < 8, rng.standard_normal(p), 0.0)
+    columns = rng.standard_normal((10, 40, p))
+    return w, [(X, X @ w + 2.0 * rng.standard_normal(40)) for X in columns]
+
+
+def test_alpha_is_chosen_on_every_task_before_it_is_learnt() -> None:
+    """Nearly as well as the best of nine does in hindsight, on streams that nobody looked at."""
+    ratios = []
+    for seed in range(100, 110):
+        w, tasks = noisy_stream(seed)
+        model = CoCoARegressor(n_nodes=4, solver=ElasticNet("auto", 1.0))
+        for X, y in tasks:
+            model.partial_fit(X, y)
+        A, b = np.vstack([X for X, _ in tasks]), np.concatenate([y for _, y in tasks])
+        theirs = offline(A, b, model.alpha_, 1.0)
+        assert model.coef_ == pytest.approx(theirs.coef_, abs=1e-8)
+        largest = float(np.abs(A.T @ b).max() / len(b))
+        found = [offline(A, b, share * largest, 1.0).coef_ for share in STRENGTHS]
+        ours, *others = (float(np.sum((u - w) ** 2)) for u in (model.coef_, *found))
+        ratios.append(ours / min(others))
+    assert np.exp(np.mean(np.log(ratios))) < 1.5
+
+
+def test_a_chosen_alpha_is_saved_and_goes_on(tmp_path: Path) -> None:
+    _, tasks = noisy_stream(0)
+    model = CoCoARegressor(n_nodes=4, solver=ElasticNet("auto", 1.0), fit_intercept=True)
+    for X, y in tasks[:5]:
+        model.partial_fit(X, y)
+    conche.save(model, tmp_path / "m")
+    again = conche.load(tmp_path / "m")
+    for X, y in tasks[5:]:
+        model.partial_fit(X, y)
+        again.partial_fit(X, y)
+    assert np.array_equal(again.coef_, model.coef_) and again.alpha_ == model.alpha_
+
+
 def test_rows_are_mixed_so_that_none_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).standard_normal((50, 7))
     Q = mixed(np.eye(50), 0, 1)
@@ -444,16 +512,14 @@ def test_on_ray(network: Any) -> None:
     assert models[0].coef_ == pytest.approx(models[1].coef_, abs=1e-12)
 
 
-AUTO: Any = "auto"  # is for Damped and Memory
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (dict(solver="elastic-net"), r"needs its alpha: give conche.ElasticNet\(alpha="),
         (dict(solver=ElasticNet(0.0)), "alpha=0.0 must be a number above 0"),
         (dict(solver=ElasticNet(1e308)), "alpha=1e\\+308 must be"),
-        (dict(solver=ElasticNet(AUTO)), "alpha='auto' must be a number"),
+        (dict(solver=ElasticNet("auto", rank=0)), "alpha='auto' needs a rank above 0"),
+        (dict(solver=ElasticNet("most")), "alpha='most' must be a number .* or 'auto'"),
         (dict(solver=ElasticNet(0.1, 0.0)), "l1_ratio=0.0 must be a number of at least 1e-06"),
         (dict(solver=ElasticNet(0.1, 2)), "l1_ratio=2 must be .* and at most 1"),
         (dict(solver=ElasticNet(0.1, rank=0), steps="cg"), "whose proposals are not linear"),

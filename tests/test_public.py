@@ -44,6 +44,7 @@ EXPORTED = [
     "StreamError",
     "StreamPipeline",
     "Task",
+    "elastic_net_path",
     "error_matrix",
     "gaussian_tasks",
     "generalization_error",

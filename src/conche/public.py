@@ -25,6 +25,7 @@ from .estimators import (
     ConcheClassifier,
     ConcheRegressor,
     StreamPipeline,
+    elastic_net_path,
     to_sklearn,
 )
 from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
@@ -68,6 +69,7 @@ __all__ = [
     "StreamError",
     "StreamPipeline",
     "Task",
+    "elastic_net_path",
     "error_matrix",
     "gaussian_tasks",
     "generalization_error",

@@ -168,6 +168,15 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         state = self.state_ if state is None else state
         return meet(self.network_, state.setup).fetch(state.nodes)
 
+    @property
+    def alpha_(self) -> float:
+        """Elastic nets: the strength of the penalty; with ``alpha="auto"``, the one in force."""
+        state = self.state_
+        alpha = state.setup.solver.alpha_of(self.node_states()[-1].kept, state.judge.strength)
+        if alpha is None:
+            raise AttributeError("only elastic nets have an alpha")
+        return alpha
+
     def _where(self, inputs: Inputs, state: StreamState | None) -> str:
         """Where a task is learnt: where the user says, else where its columns are, else where the
         past is. What has no use for a device is learnt here, and that is said once."""

@@ -98,7 +98,7 @@ def _compensated(
     if solver.meeting is Meeting.POOL:
         return _from_pool(state.setup, states, node, strength)
     if solver.meeting is Meeting.CANDIDATES:
-        return _from_rows(state.setup, states, node)
+        return _from_rows(state, states, node)
     return _from_directions(states[:K], node, strength)
 
 
@@ -138,21 +138,24 @@ def _from_pool(
     return [*others, centre], rise
 
 
-def _from_rows(setup: Setup, states: list[NodeState], node: int) -> tuple[list[NodeState], Array]:
+def _from_rows(
+    state: StreamState, states: list[NodeState], node: int
+) -> tuple[list[NodeState], Array]:
     """An elastic net's coordinator has rows of the past: it is solved without the columns."""
-    *nodes, centre = states
+    setup, (*nodes, centre) = state.setup, states
     solver = cast(CandidateSolver, setup.solver)
     ends = np.cumsum([0, *setup.partition.weight_counts()])
     stays = np.concatenate([np.arange(ends[node]), np.arange(ends[node + 1], ends[-1])])
     past, w = Past.known(centre.kept, centre.weights.shape[1]), np.array(centre.weights)
-    penalty = solver.penalty(float(centre.kept["count"][0]))
+    count, largest = (float(centre.kept[name][0]) for name in ("count", "largest"))
+    penalty = solver.penalty(count, largest, state.judge.strengths, w.shape[1])
     free = ends[1] - 1 if setup.partition.intercept else None
     before = past.objective(w, penalty, free)
     w[ends[node] : ends[node + 1]] = 0.0
     w = past.solved(w, np.isin(past.among, stays), penalty, free)
     rise = past.objective(w, penalty, free) - before
     pairs = zip(nodes, pairwise(ends), strict=True)
-    moved = [replace(state, weights=w[first:last]) for state, (first, last) in pairs]
+    moved = [replace(own, weights=w[first:last]) for own, (first, last) in pairs]
     centre = replace(centre, weights=w).laid_out(solver.coordinator(), Layout.of(stays), False)
     return [*moved[:node], *moved[node + 1 :], centre], rise
 

@@ -18,6 +18,7 @@ from ..errors import NodeError
 from ..nodes import NodeState, Proposal
 from ..nodes.solvers import Context
 from ..nodes.solvers.candidates import CandidateSolver, Offer
+from ..nodes.solvers.l1 import Penalty
 from ..nodes.solvers.mixing import SHARED_SECRET
 from ..nodes.solvers.past import DualPoint, Learning, Past
 from .base import Coefficients, Each, Lost, Placed
@@ -50,10 +51,12 @@ class CandidateNetwork(PooledNetwork):
             state = replace(state, weights=state.weights * ratio[:, None])
         self._before, before = state.weights, state.kept.get("count", np.zeros(1))
         self._count = context.discount * float(before[0]) + context.weight
+        fixed = None if self._solver().alpha is None else np.ones(1)
+        self._largest = state.kept.get("largest", fixed)
         self._learning = Learning(
             past,
             state.weights,
-            self._solver().penalty(self._count),
+            Penalty(np.inf, 0.0) if self._largest is None else self._penalty(self._largest),
             context.n_samples,
             self._ends[1] - 1 if context.intercept else None,
         )
@@ -78,10 +81,11 @@ class CandidateNetwork(PooledNetwork):
         """More columns, and the task's rows of all. Answers the largest pull on any column that is
         not among them; and what the task wants of each, where rows do not say it."""
         asked = Each(self._asked()) if self._rounds == 0 else Each([np.zeros(0)] * self._nodes)
-        l1 = np.array([self._learning.penalty.l1])
-        told = self._offers("offer", towards, l1, asked)
-        self._sent += self._nodes * bytes_of(towards)
-        most = np.max([offer.most for offer in told], axis=0)
+        most = self._more(towards, asked)
+        if np.any(np.isinf(self._learning.penalty.l1)):  # the first task, which says how large
+            self._largest = self._found(most)
+            self._learning.penalty = self._penalty(self._largest)
+            most = self._more(towards, Each([np.zeros(0)] * self._nodes))
         pull, root = None, np.sqrt(self._curvature)
         if not self._context.quadratic:
             pull = np.zeros_like(self._learning.own)
@@ -102,6 +106,26 @@ class CandidateNetwork(PooledNetwork):
         one = Each(["target", *[None] * (self._nodes - 1)])
         self._sent += 2 * bytes_of(g)
         return self.inner.ask(one, g, root, self._turn())[0]
+
+    def _more(self, towards: Array, asked: Each) -> Array:
+        """Columns that nodes offer; answers the largest pull on any other."""
+        l1 = np.broadcast_to(self._learning.penalty.l1, towards.shape[1])
+        self._told = self._offers("offer", towards, l1, asked)
+        self._sent += self._nodes * (bytes_of(towards) + bytes_of(l1))
+        return np.asarray(np.max([offer.most for offer in self._told], axis=0))
+
+    def _penalty(self, largest: Array) -> Penalty:
+        outputs = self._before.shape[1]
+        return self._solver().penalty(self._count, float(largest[0]), self._context.each, outputs)
+
+    def _found(self, most: Array) -> Array:
+        """The alpha that leaves no weight, times the root of the samples: all columns were pulled
+        at with none."""
+        pulls = [np.abs(offer.pull + offer.wanted) for offer in self._told]
+        if self._learning.free is not None:
+            pulls[0][self._told[0].numbers == self._learning.free] = 0.0
+        largest = max(float(most.max()), *(float(pull.max(initial=0.0)) for pull in pulls))
+        return np.array([largest / (self._count**0.5 * self._solver().l1_ratio) or 1.0])
 
     def _offers(self, question: str, *about: Array | Each) -> list[Offer]:
         """What the nodes answer, taken note of."""
@@ -202,9 +226,12 @@ class CandidateNetwork(PooledNetwork):
         self.overhead += sum(bytes_of(move) for move in moves)
         self.inner.move(moves)
         whole, placed = self.inner.end(curvature)
-        kept = {**self._kept.to_keep(), "count": np.array([self._count])}
+        kept = {**self._kept.to_keep(), "count": np.array([self._count]), "largest": self._largest}
         self._state = None
         return whole, (*placed, NodeState(learning.weights, kept))
+
+    def leverage(self, rows: Array) -> None:
+        """Nobody knows."""
 
     @property
     def _nodes(self) -> int:

@@ -108,7 +108,7 @@ class PooledNetwork(Wrapped):
         """One has all columns."""
         return 1
 
-    def leverage(self, rows: Array) -> Array:
+    def leverage(self, rows: Array) -> Array | None:
         return self._one().ask("leverage", rows)
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:

@@ -58,7 +58,7 @@ class Train:
     local_steps: int | None = option(
         "Steps inside a node, instead of factorising its block (exact, damped)."
     )
-    alpha: float | None = option("Strength of the penalty (elastic-net).")
+    alpha: str | None = option("Strength of the penalty: a number, or auto (elastic-net).")
     l1_ratio: float | None = option("Share of the L1 penalty (elastic-net); 0.5.")
     rounds: int | None = option("Rounds a task: at most 30 (memory), or 1.")
     steps: str | None = option("safe (1/K), adaptive, or cg, the default of memory.")
@@ -194,7 +194,7 @@ def _solver_options(options: Train) -> dict[str, Any]:
 
     own = signature(SOLVERS[one_of("solver", options.solver, SOLVERS)]).parameters
     given = {name: getattr(options, name) for name in SOLVER_OPTIONS}
-    for name in ("damping", "discount"):
+    for name in ("damping", "discount", "alpha"):
         given[name] = _number_or_auto(name, given[name])
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:

@@ -154,6 +154,11 @@ class Solver(ABC, Generic[S]):
         """Strengths of the damping that learn side by side: one, unless it chooses itself."""
         return (1.0,)
 
+    def alpha_of(self, kept: Kept, strength: float) -> float | None:
+        """The strength of an elastic net's penalty, from what its coordinator keeps; None where
+        there is no such penalty."""
+        return None
+
     def enough(self, n_columns: int) -> float:
         """Samples after which the strength is chosen for good; never, unless the solver says so."""
         return np.inf

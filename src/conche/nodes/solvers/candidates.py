@@ -15,7 +15,7 @@ offered so far their own squares, and what the past wants of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -29,6 +29,8 @@ from .base import Context, Meeting, Solver, Subproblem
 from .l1 import Penalty
 from .mixing import mixed
 
+# of the largest alpha, which leaves no weight; the first is the model's until one has been better
+STRENGTHS = (0.1, 0.5, 0.2, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 OFFERED = 512  # columns that all nodes together offer at first, at most
 LEAST_OFFERED = 8  # of them, that one node may
 
@@ -40,7 +42,7 @@ class CandidateSolver(Solver["CandidateBlock"]):
 
     remembers: ClassVar[bool] = True
 
-    alpha: float
+    alpha: float | None  # None: as many as there are `STRENGTHS`, of which the stream chooses
     l1_ratio: float
     rank: int
     seed: int = 0
@@ -59,10 +61,27 @@ class CandidateSolver(Solver["CandidateBlock"]):
         """One for all: the coordinator's proposals are solutions."""
         return "elastic-net newton"
 
-    def penalty(self, count: float) -> Penalty:
-        """Of a stream with so many samples so far."""
-        strength = count * self.alpha
-        return Penalty(strength * self.l1_ratio, strength * (1 - self.l1_ratio))
+    def strengths(self) -> tuple[float, ...]:
+        """Of the penalty, where it is not given."""
+        return STRENGTHS if self.alpha is None else (1.0,)
+
+    def penalty(self, count: float, largest: float, each: Sequence[float], outputs: int) -> Penalty:
+        """Of a stream with so many samples so far, for all outputs, where ``each`` are the
+        strengths that are tried."""
+        alpha = np.array([self.alpha_at(count, largest, strength) for strength in each])
+        strengths = count * np.repeat(alpha, outputs // len(alpha))
+        return Penalty.like_theirs(strengths, self.l1_ratio)
+
+    def alpha_of(self, kept: Kept, strength: float) -> float:
+        """As given, or as it was chosen."""
+        count, largest = (float(kept[name][0]) for name in ("count", "largest"))
+        return self.alpha_at(count, largest, strength)
+
+    def alpha_at(self, count: float, largest: float, strength: float) -> float:
+        """As given; or the share ``strength`` of the one that leaves no weight. ``largest`` is that
+        of the first task times the root of its samples: what noise alone pulls at a column, a
+        sample, falls with the root of their number, and so does the best alpha."""
+        return largest / count**0.5 * strength if self.alpha is None else self.alpha
 
     def coordinator(self) -> CandidateCentre:
         """What becomes of the coordinator's state when columns come or go."""
@@ -89,7 +108,7 @@ class CandidateSolver(Solver["CandidateBlock"]):
         """Rows, their targets, and the columns that they are of."""
         if name == "among":
             return array.ndim == 1 and bool(np.all((array >= 0) & (array < size)))
-        if name == "count":
+        if name in ("count", "largest"):
             return array.shape == (1,) and bool(array[0] >= 0)
         return array.ndim == 2 and (name != "weights" or len(array) == size)
 
@@ -200,7 +219,7 @@ class CandidateBlock(Subproblem):
             far[-1] = 0.0
         old = np.setdiff1d(asked.astype(int), self.chosen)
         far[self.chosen], far[old] = 0.0, 0.0
-        over = far.max(axis=1, initial=0.0) - l1[0]
+        over = (far - l1).max(axis=1, initial=-np.inf)
         room = max(self.first, len(self.chosen) + len(old))
         new = np.argpartition(-over, min(room, len(over)) - 1)[:room] if len(over) else old
         new = np.concatenate([old, np.sort(new[over[new] > 0])])

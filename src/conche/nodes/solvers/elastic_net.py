@@ -38,6 +38,10 @@ class ElasticNetSolver(Solver["CoordinateDescent"]):
     sweeps: int = SWEEPS
     passes: int = PASSES
 
+    def alpha_of(self, kept: Kept, strength: float) -> float:
+        """As given."""
+        return self.alpha
+
     def kind_of_steps(self, asked: str) -> str:
         """Proposals of weights with zeros need steps of their own; there is no "cg" of them."""
         return f"elastic-net {asked}"

@@ -11,7 +11,7 @@ taken all the same, as far as they lower the objective.
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg, sparse
@@ -30,10 +30,19 @@ MOST_DROPPED = 100  # times that weights become zero on the way of one of them
 
 
 class Penalty(NamedTuple):
-    """Of the weights."""
+    """Of the weights: one number for all outputs, or one for each."""
 
-    l1: float
-    l2: float
+    l1: Any
+    l2: Any
+
+    @classmethod
+    def like_theirs(cls, strength: Any, l1_ratio: float) -> Penalty:
+        """scikit-learn's, times the number of samples."""
+        return cls(strength * l1_ratio, strength * (1 - l1_ratio))
+
+    def one(self, j: int, outputs: int) -> Penalty:
+        """Of one output."""
+        return Penalty(*(float(np.broadcast_to(part, outputs)[j]) for part in self))
 
     def of(self, x: Array) -> Array:
         """Per output; without a free column."""
@@ -78,7 +87,8 @@ def elastic_net(S: Array, t: Array, x: Array, penalty: Penalty, free: int | None
         targets = t - np.outer(one, one @ t / length)
     columns, best = Columns(own), np.zeros_like(x)
     for j in range(x.shape[1]):
-        best[penalised, j] = _one(columns, targets[:, j], x[penalised, j], penalty)
+        own_penalty = penalty.one(j, x.shape[1])
+        best[penalised, j] = _one(columns, targets[:, j], x[penalised, j], own_penalty)
     if free is not None:
         best[free] = one @ (t - S @ best) / length
     return best

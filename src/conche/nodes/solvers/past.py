@@ -199,7 +199,8 @@ class Learning:
         whole = Past(np.concatenate([rows, past.rows]), goal, past.among)
         if len(goal) > TALL * rows.shape[1]:
             whole = whole.packed()
-        return elastic_net(whole.rows, whole.targets, w, self.penalty, self.place)
+        penalty = Penalty(*(np.broadcast_to(x, len(self.rest.T))[outputs] for x in self.penalty))
+        return elastic_net(whole.rows, whole.targets, w, penalty, self.place)
 
     def pulls(self, point: DualPoint) -> Array:
         """What the task wants of every column, at the dual point."""
