@@ -111,6 +111,17 @@ def test_nodes_killed_at_every_moment_are_restored_exactly(network: RayNetwork) 
     assert same_memory(states(here), states(there))
 
 
+def test_nodes_of_an_elastic_net_that_are_killed_are_restored_exactly(network: RayNetwork) -> None:
+    """What they had offered, they have offered; and what they are to keep, they keep."""
+    killed = [("begin", 2), ("ask", 3), ("ask", 30), ("after ask", 61), ("move", 3), ("end", 4)]
+    before = network.failures
+    with accidents(network, signal.SIGKILL, killed) as left:
+        here, there = both(network, solver=conche.ElasticNet(0.001, rank=8))
+    assert left == [] and network.failures == before + len(killed)
+    assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-10
+    assert same_memory(states(here), states(there))
+
+
 @pytest.mark.parametrize(
     ("rank", "killed"),
     [

@@ -36,7 +36,7 @@ Report = Callable[[str, Mapping[str, Any], list[str]], None]
 def make_model(
     solver: str, classify: bool, options: Mapping[str, Any], **parameters: Any
 ) -> LinearModel:
-    """The recommended model for ``memory``, Algorithm 1 for the others.
+    """The recommended model for solvers that remember, Algorithm 1 for the others.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def make_model(
     elif solver != "memory":
         given["solver"] = solver
     kinds = (CoCoAClassifier, CoCoARegressor)
-    if solver == "memory":
+    if solver == "memory" or (solver == "elastic-net" and own.get("rank") != 0):
         kinds = (ConcheClassifier, ConcheRegressor)
     return kinds[0 if classify else 1](**given)
 

@@ -48,10 +48,13 @@ class Train:
     dates: str | None = option(DATES)
     separator: str = option(SEPARATOR, ",")
     solver: str = option(
-        "memory: does not forget. damped, exact: Algorithm 1. elastic-net: L1.", "memory"
+        "memory: does not forget; elastic-net: nor does it, and most weights are zero. damped, "
+        "exact: Algorithm 1.",
+        "memory",
     )
     rank: int | None = option(
-        "Directions of the past that are kept (memory); up to so many columns, all."
+        "Directions (memory) or columns (elastic-net) of the past that are kept; up to so many "
+        "columns, all of it."
     )
     damping: str | None = option("A number, or auto (memory, damped).")
     discount: str | None = option("Weight of the past per task: a number, or auto (memory).")
@@ -60,9 +63,11 @@ class Train:
     )
     alpha: str | None = option("Strength of the penalty: a number, or auto (elastic-net).")
     l1_ratio: float | None = option("Share of the L1 penalty (elastic-net); 0.5.")
-    rounds: int | None = option("Rounds a task: at most 30 (memory), or 1.")
+    rounds: int | None = option("Rounds a task: at most 30 (memory, elastic-net), or 1.")
     steps: str | None = option("safe (1/K), adaptive, or cg, the default of memory.")
-    tol: float | None = option("End a task's rounds at this relative distance; 1e-6 (memory).")
+    tol: float | None = option(
+        "End a task's rounds at this relative distance; 1e-6 (memory, elastic-net)."
+    )
     classify: bool = flag("--classify", "The target is a label (text always is).")
     classes: str | None = option("Labels that are known to come; others may, too.")
     class_weight: str | None = option("balanced: rare labels count for more.")
