@@ -191,7 +191,7 @@ class CandidateNetwork(PooledNetwork):
             root = np.sqrt(curvature)[:, None]
             self._offers("again", root, self._turn())
             learning.rest = self._target(g, root)
-        past = learning.past.with_rows(learning.rows, learning.rest + learning.rows @ learning.own)
+        past = learning.remembered()
         whole = len(self._before) <= self._solver().rank
         self._kept = past if whole else self._settled(past, g, root)
         self.overhead += self._sent

@@ -171,11 +171,13 @@ class Offer(NamedTuple):
 
     def to_array(self) -> Array:
         """As it travels: a column for every column, and one for the rest."""
-        above = [self.numbers, self.square, self.wanted.T, self.pull.T, self.columns]
-        left, outputs = np.vstack(above), len(self.most)
-        rest = np.zeros((len(left), 1))
-        rest[0], rest[2 : 2 + outputs, 0] = self.sign, self.most
-        return np.hstack([left, rest])
+        outputs, below = len(self.most), 2 + 2 * len(self.most)
+        whole = np.zeros((below + len(self.columns), len(self.numbers) + 1))
+        whole[0, :-1], whole[1, :-1] = self.numbers, self.square
+        whole[2 : 2 + outputs, :-1], whole[2 + outputs : below, :-1] = self.wanted.T, self.pull.T
+        whole[below:, :-1] = self.columns
+        whole[0, -1], whole[2 : 2 + outputs, -1] = self.sign, self.most
+        return whole
 
     @classmethod
     def from_array(cls, whole: Array, outputs: int) -> Offer:
@@ -246,12 +248,14 @@ class CandidateBlock(Subproblem):
         return np.hstack([self._mixed(part, number[0], i) for i, part in self._parts(g, root)])
 
     def _offered(self, which: Array, most: Array, root: Array, number: int = 0) -> Array:
-        own, sign = self.block[:, which], 0.0
-        parts = [as_dense(scale_rows(own, column)) for column in root.T]
+        every = len(which) == self.block.shape[1] and bool(np.all(np.diff(which) > 0))
+        own, sign = self.block if every else self.block[:, which], 0.0
+        plain = root.shape[1] == 1 and bool(np.all(root == 1))
+        parts = [as_dense(own if plain else scale_rows(own, column)) for column in root.T]
         if self.context.apart:
             parts = [self._mixed(part, number, i) for i, part in enumerate(parts)]
             sign = float(self._mixed(np.ones((len(root), 1)), number, 0)[0, 0])
-        columns = np.vstack(parts)
+        columns = np.vstack(parts) if len(parts) > 1 else parts[0]
         told = Offer(
             which, self.square[which], self.wanted[which], self.pull[which], columns, most, sign
         )

@@ -73,7 +73,8 @@ def factorise(
     if not is_sparse or min(n, p) <= SPARSE_GRAM_SIDE:
         with np.errstate(over="ignore", invalid="ignore"):  # Cholesky.of refuses what overflowed
             G = gram(block, wide=p > n)
-            factor = Cholesky.of(G, ridge)
+            # with a ridge, half of the digits are enough: a brake is no exact thing
+            factor = Cholesky.of(G, ridge, worst=epsilon(G) ** 0.5 if ridge else None)
         if factor is not None:
             scalars = Projection() if alone else Scalars()
             if p > n:

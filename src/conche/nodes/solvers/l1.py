@@ -5,7 +5,8 @@
 Coordinate descent (scikit-learn's) on a working set finds out which weights are zero and what signs
 the others have; where that is settled, Newton's method on the others ends it: with signs fixed the
 problem is quadratic. Where columns are so alike that coordinate descent is slow, Newton's steps are
-taken all the same, as far as they lower the objective.
+taken all the same, as far as they lower the objective; where weights are so many, and entries so
+few, that passes are cheaper, they are not taken at all.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ PASSES = 20  # of coordinate descent at first; twice as many each time that they
 MOST_PASSES = 5000
 SETS = 60  # working sets, at most
 EXACT = 1e-12  # of l1: a pull that much above it is rounding
+WORTH_PASSES = 100  # operations of passes that one of Newton's takes the place of
 STAGE = 0.3  # of a penalty, the next weaker one
 TRIED = 0.5 ** np.arange(4)  # steps towards Newton's
 MOST_DROPPED = 100  # times that weights become zero on the way of one of them
@@ -130,8 +132,11 @@ def _at(columns: Columns, t: Array, x: Array, penalty: Penalty, exact: float) ->
         most = max(FEWEST, 2 * len(kept))
         worst = np.argpartition(-over, min(most, len(over)) - 1)[:most]
         chosen = np.union1d(kept, worst[over[worst] > room])
-        x[chosen] = _descend(columns.some(chosen), t, x[chosen], penalty, passes)
-        x = _polished(columns, t, x, penalty)
+        some = columns.some(chosen)
+        x[chosen] = _descend(some, t, x[chosen], penalty, passes)
+        entries = some.nnz if sparse.issparse(some) else some.size
+        if np.count_nonzero(x) ** 3 <= WORTH_PASSES * passes * entries:
+            x = _polished(columns, t, x, penalty)
     return x
 
 
@@ -149,7 +154,7 @@ def _descend(S: Block, t: Array, x: Array, penalty: Penalty, passes: int) -> Arr
             alphas=[total / len(t)],
             coef_init=x,
             max_iter=passes,
-            tol=1e-10,
+            tol=1e-13,
             precompute=False,
         )
     found = np.asarray(found[:, 0])

@@ -7,18 +7,21 @@ squared residuals. A task's rows join them, and an orthogonal transformation mak
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from ...common.arrays import Array, column_dots
 from ...common.linear import triangle_of
 from ...errors import DataError
 from ..scalars import PastScalars
 from ..scaling import Kept
-from .cholesky import TOO_LARGE
-from .l1 import Penalty, elastic_net
+from .cholesky import TOO_LARGE, Cholesky
+from .l1 import FEW_ENTRIES, Penalty, elastic_net
 
+WELL_CONDITIONED = 1e-7  # reciprocal condition of columns of length one: nine digits are left
 TALL = 3  # rows for every column, that are better made few before they are worked with
 
 
@@ -59,9 +62,15 @@ class Past(NamedTuple):
 
     def with_rows(self, rows: Array, targets: Array) -> Past:
         """And a task's; as few rows as say the same."""
-        return self._replace(
-            rows=np.concatenate([rows, self.rows]), targets=np.concatenate([targets, self.targets])
-        ).packed()
+        q = self.rows.shape[1]
+        if len(rows) + len(self.rows) > q + 1:
+            few = _triangle([(rows, targets), (self.rows, self.targets)])
+            if few is not None:
+                return self._replace(rows=few[0], targets=few[1])
+        if len(self.rows):
+            rows = np.concatenate([rows, self.rows])
+            targets = np.concatenate([targets, self.targets])
+        return self._replace(rows=rows, targets=targets).packed()
 
     def objective(self, weights: Array, penalty: Penalty, free: int | None) -> Array:
         """With the penalty, for weights of all columns; per output."""
@@ -83,12 +92,41 @@ class Past(NamedTuple):
         return self._replace(rows=self.rows[:, which], among=self.among[which]).packed()
 
     def packed(self) -> Past:
-        """No more rows than columns and outputs."""
-        q, outputs = self.rows.shape[1], self.targets.shape[1]
-        if len(self.rows) <= q + outputs:
+        """No more rows than columns and one, by orthogonal transformations, which lose no digits;
+        what columns leave of the targets is in the last row: all that counts of it is its size."""
+        q = self.rows.shape[1]
+        if len(self.rows) <= q + 1:
             return self
         R = triangle_of(np.hstack([self.rows, self.targets]))
-        return self._replace(rows=R[:, :q], targets=R[:, q:])
+        beyond = np.sqrt(np.sum(R[q:, q:] ** 2, axis=0, keepdims=True))
+        rows = np.concatenate([R[:q, :q], np.zeros((1, q))])
+        return self._replace(rows=rows, targets=np.concatenate([R[:q, q:], beyond]))
+
+
+def _triangle(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array] | None:
+    """The same by inner products, many times as quick; None where that would cost digits."""
+    every = [(_products(A), A.T @ t, column_dots(t, t)) for A, t in parts]
+    G, c, squares = (np.asarray(sum(each)) for each in zip(*every, strict=True))
+    size = np.sqrt(np.diagonal(G))
+    if not np.all(size > 0) or not np.all(np.isfinite(size)):
+        return None
+    inner = Cholesky.of(
+        np.asfortranarray(G / size / size[:, None]), worst=WELL_CONDITIONED / len(G) ** 0.5
+    )
+    if inner is None:
+        return None
+    assert inner.L is not None  # in NumPy
+    R, targets = np.tril(inner.L).T, inner.half(c / size[:, None])
+    beyond = np.sqrt(np.maximum(squares - column_dots(targets, targets), 0.0))
+    return np.vstack([R * size, np.zeros((1, len(G)))]), np.vstack([targets, beyond])
+
+
+def _products(A: Array) -> Array:
+    """A^T A, by what A has where that is little."""
+    if np.count_nonzero(A) >= FEW_ENTRIES * A.size:
+        return A.T @ A
+    some = sparse.csc_array(A)
+    return (some.T @ some).toarray()
 
 
 class DualPoint(NamedTuple):
@@ -142,21 +180,28 @@ class Learning:
         self.places = np.full(len(weights), -1)  # of all columns among those
         self.places[past.among] = np.arange(len(past.among))
         self.z = np.zeros((0, weights.shape[1]))
+        self._whole: Past | None = None  # all rows as few, as long as they are the same
 
     def add(self, numbers: Array, square: Array, wanted: Array, columns: Array) -> None:
         """Columns that are offered, the past's own among them; ``columns`` may have no rows yet."""
-        new = self.places[numbers] < 0
+        if not len(numbers):
+            return
+        self._whole = None
+        new, nothing = self.places[numbers] < 0, not len(self.past.among)
         if np.any(new):
             first = len(self.past.among)
             self.past = self.past.joined(numbers[new], square[new], wanted[new])
             self.places[numbers[new]] = np.arange(first, len(self.past.among))
             more = np.zeros((len(self.rows), int(np.sum(new))))
-            self.rows = np.hstack([self.rows, more])
+            self.rows = np.hstack([self.rows, more]) if self.rows.shape[1] else more
         if len(columns) != len(self.rows):  # weighed otherwise, for every output or for all
             if not len(columns):
                 return
             self.rows = np.zeros((len(columns), len(self.past.among)))
-        self.rows[:, self.places[numbers]] = columns
+        if nothing:  # they come in this order
+            self.rows = columns
+        else:
+            self.rows[:, self.places[numbers]] = columns
 
     @property
     def place(self) -> int | None:
@@ -195,12 +240,25 @@ class Learning:
     def _solved(self, rows: Array, outputs: slice) -> Array:
         """For some outputs, whose task has these rows."""
         w, past = self.own[:, outputs], self.past
-        goal = np.concatenate([self.rest[:, outputs] + rows @ w, past.targets[:, outputs]])
-        whole = Past(np.concatenate([rows, past.rows]), goal, past.among)
-        if len(goal) > TALL * rows.shape[1]:
-            whole = whole.packed()
+        sparsely = np.count_nonzero(rows) < FEW_ENTRIES * rows.size  # what they have is few already
+        goal = self.rest[:, outputs] + rows @ w
+        whole = past._replace(targets=past.targets[:, outputs])
+        if not sparsely and len(rows) + len(past.rows) > TALL * rows.shape[1]:
+            whole = whole.with_rows(rows, goal) if self._whole is None else self._whole
+            self._whole = whole if len(self.rows) == len(self.rest) else None
+        else:
+            whole = whole._replace(
+                rows=np.concatenate([rows, past.rows]),
+                targets=np.concatenate([goal, whole.targets]),
+            )
         penalty = Penalty(*(np.broadcast_to(x, len(self.rest.T))[outputs] for x in self.penalty))
         return elastic_net(whole.rows, whole.targets, w, penalty, self.place)
+
+    def remembered(self) -> Past:
+        """The past and the task, at its end."""
+        if self._whole is not None:
+            return self._whole
+        return self.past.with_rows(self.rows, self.rest + self.rows @ self.own)
 
     def pulls(self, point: DualPoint) -> Array:
         """What the task wants of every column, at the dual point."""
