@@ -92,41 +92,48 @@ def ridge(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
     for solver in ("cholesky", "lsqr", "sparse_cg", "svd"):
         if solver == "svd" and (sparse.issparse(problem.X) or n == problem.X.shape[1]):
             continue  # not for sparse columns; minutes for many
-        options = dict(alpha=alpha, fit_intercept=False, solver=solver, tol=1e-6)
+        options: Any = dict(alpha=alpha, fit_intercept=False, solver=solver, tol=1e-6)
         yield f"Ridge, {solver}", partial(theirs, sk, "Ridge", **options)
     for rate in (1e-4, 1e-2):
         options = dict(alpha=alpha / n, fit_intercept=False, eta0=rate, max_iter=100)
         yield f"SGDRegressor, {rate}", partial(theirs, sk, "SGDRegressor", **options)
-    svr = dict(fit_intercept=False, C=1 / alpha, loss="squared_epsilon_insensitive", epsilon=0.0)
+    svr: Any = dict(
+        fit_intercept=False, C=1 / alpha, loss="squared_epsilon_insensitive", epsilon=0.0
+    )
     yield "LIBLINEAR (LinearSVR)", partial(theirs, "sklearn.svm", "LinearSVR", dual="auto", **svr)
-    snap = dict(fit_intercept=False, regularizer=alpha, n_jobs=2, normalize=False)
+    snap: Any = dict(fit_intercept=False, regularizer=alpha, n_jobs=2, normalize=False)
     yield "Snap ML", partial(theirs, "snapml", "LinearRegression", **snap)
-    damped = dict(solver=conche.Damped(alpha / n))  # on one node, one safe round is the solution
-    yield "Conche, damped, K = 1", lambda: ours(conche.CoCoARegressor, 1, **damped)
+    damped: Any = dict(
+        solver=conche.Damped(alpha / n)
+    )  # on one node, one safe round is the solution
+    yield "Conche, damped, K = 1", partial(ours, conche.CoCoARegressor, 1, **damped)
     # all columns where there are 5,000; as many directions as it keeps by default beyond
     memory = conche.Memory(damping=alpha, rank=5000 if problem.X.shape[1] <= 5000 else None)
     for K in (1, 8):
         options = dict(solver=memory, fit_intercept=False, scaling=None)
         yield (
             f"Conche, memory, K = {K}",
-            lambda K=K, o=options: ours(conche.ConcheRegressor, K, **o),
+            partial(ours, conche.ConcheRegressor, K, **options),
         )
 
 
 def elastic_net(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
     alpha, rho = problem.alpha / len(problem.y), problem.l1_ratio
-    same = dict(alpha=alpha, l1_ratio=rho, fit_intercept=False)
+    same: Any = dict(alpha=alpha, l1_ratio=rho, fit_intercept=False)
     for tol in (1e-4, 1e-6):
-        options = same | dict(tol=tol, max_iter=10_000)
+        options: Any = same | dict(tol=tol, max_iter=10_000)
         name = f"ElasticNet, tol {tol:.0e}"
         yield name, partial(theirs, "sklearn.linear_model", "ElasticNet", **options)
     yield "skglm", partial(theirs, "skglm", "ElasticNet", **same, tol=1e-8)
     yield "celer", partial(theirs, "celer", "ElasticNet", **same, tol=1e-8)
     for K in (1, 8):
         options = dict(solver=conche.ElasticNet(alpha, rho), n_rounds=50, tol=1e-6)
-        yield f"Conche, K = {K}", lambda K=K, o=options: ours(conche.CoCoARegressor, K, **o)
-    plain = dict(solver=conche.ElasticNet(alpha, rho, rank=0), n_rounds=50, tol=1e-6)
-    yield "Conche, rank 0, K = 1", lambda: ours(conche.CoCoARegressor, 1, steps="adaptive", **plain)
+        yield f"Conche, K = {K}", partial(ours, conche.CoCoARegressor, K, **options)
+    plain: Any = dict(solver=conche.ElasticNet(alpha, rho, rank=0), n_rounds=50, tol=1e-6)
+    yield (
+        "Conche, rank 0, K = 1",
+        partial(ours, conche.CoCoARegressor, 1, steps="adaptive", **plain),
+    )
 
 
 def logistic(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
@@ -134,14 +141,14 @@ def logistic(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
     for solver in ("lbfgs", "liblinear", "newton-cholesky", "saga"):
         if solver == "newton-cholesky" and problem.X.shape[1] > 5000:
             continue  # a matrix of all columns
-        options = dict(C=1 / alpha, fit_intercept=False, solver=solver, tol=1e-6, max_iter=300)
+        options: Any = dict(C=1 / alpha, fit_intercept=False, solver=solver, tol=1e-6, max_iter=300)
         yield f"LogisticRegression, {solver}", partial(theirs, sk, "LogisticRegression", **options)
-    snap = dict(fit_intercept=False, regularizer=alpha, n_jobs=2, normalize=False)
+    snap: Any = dict(fit_intercept=False, regularizer=alpha, n_jobs=2, normalize=False)
     yield "Snap ML", partial(theirs, "snapml", "LogisticRegression", **snap)
     for K in (1, 8):
         memory = conche.Memory(damping=alpha)
         options = dict(loss="logistic", solver=memory, fit_intercept=False, scaling=None)
-        yield f"Conche, K = {K}", lambda K=K, o=options: ours(conche.ConcheClassifier, K, **o)
+        yield f"Conche, K = {K}", partial(ours, conche.ConcheClassifier, K, **options)
 
 
 KINDS: dict[str, Callable[[Problem], Iterator[tuple[str, Callable[[], Fit]]]]] = {

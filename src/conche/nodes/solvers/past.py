@@ -190,7 +190,9 @@ class Learning:
         new, nothing = self.places[numbers] < 0, not len(self.past.among)
         if np.any(new):
             first = len(self.past.among)
-            self.past = self.past.joined(numbers[new], square[new], wanted[new])
+            # what is wanted at the weights so far, which are zero but for columns that were let go
+            at_zero = wanted[new] + square[new, None] * self.weights[numbers[new]]
+            self.past = self.past.joined(numbers[new], square[new], at_zero)
             self.places[numbers[new]] = np.arange(first, len(self.past.among))
             more = np.zeros((len(self.rows), int(np.sum(new))))
             self.rows = np.hstack([self.rows, more]) if self.rows.shape[1] else more
