@@ -328,6 +328,19 @@ def test_a_chosen_alpha_is_saved_and_goes_on(tmp_path: Path) -> None:
     assert np.array_equal(again.coef_, model.coef_) and again.alpha_ == model.alpha_
 
 
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:invalid:RuntimeWarning")
+@pytest.mark.parametrize("where", ["features", "targets"])
+def test_what_overflows_is_refused(where: str) -> None:
+    X, y = problem("tall")
+    model = CoCoARegressor(n_nodes=2, solver=ElasticNet(0.1)).partial_fit(X, y)
+    kept = model.coef_
+    huge = (1e200 * X, y) if where == "features" else (X, 1e200 * y)
+    with pytest.raises(conche.DataError, match="too large: their squares overflow"):
+        model.partial_fit(*huge)
+    assert np.array_equal(model.coef_, kept)
+
+
 def test_rows_are_mixed_so_that_none_can_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.random.default_rng(0).standard_normal((50, 7))
     Q = mixed(np.eye(50), 0, 1)

@@ -13,15 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ...common.arrays import Array, column_dots
+from ...common.arrays import Array, column_dots, column_squares
 from ...common.linear import triangle_of
 from ...errors import DataError
 from ..scalars import PastScalars
 from ..scaling import Kept
-from .cholesky import TOO_LARGE, Cholesky
+from .cholesky import Cholesky
 from .l1 import FEW_ENTRIES, Penalty, elastic_net
 
 WELL_CONDITIONED = 1e-7  # reciprocal condition of columns of length one: nine digits are left
+TOO_LARGE = "the features or targets are too large: their squares overflow; scale them"
 TALL = 3  # rows for every column, that are better made few before they are worked with
 
 
@@ -229,8 +230,10 @@ class Learning:
     def solve(self) -> Array:
         """How to move the weights: to the best ones of all columns that were offered."""
         w = self.own
-        if not np.isfinite(np.sum(np.abs(self.rows)) + np.sum(np.abs(self.rest))):
-            raise DataError(TOO_LARGE)
+        with np.errstate(over="ignore", invalid="ignore"):
+            sizes = (np.sum(column_squares(x)) for x in (self.rows, self.rest))
+            if not all(map(np.isfinite, sizes)):
+                raise DataError(TOO_LARGE)
         if len(self.rows) == len(self.rest):
             self.z = self._solved(self.rows, slice(None)) - w
         else:
