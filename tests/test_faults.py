@@ -117,7 +117,7 @@ def test_nodes_of_an_elastic_net_that_are_killed_are_restored_exactly(network: R
     before = network.failures
     with accidents(network, signal.SIGKILL, killed) as left:
         here, there = both(network, solver=conche.ElasticNet(0.001, rank=8))
-    assert left == [] and network.failures == before + len(killed)
+    assert left == [] and network.failures >= before + len(killed)
     assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-10
     assert same_memory(states(here), states(there))
 

@@ -19,6 +19,9 @@ from .gap import Account
 from .regressor import CoCoARegressor
 from .state import StreamState
 
+MOST_ROUNDS = 50  # for an alpha
+TOL = 1e-8  # of the objective that it begins with
+
 
 class ElasticNetPath(NamedTuple):
     """What scikit-learn's ``enet_path`` answers, and how."""
@@ -38,8 +41,6 @@ def elastic_net_path(
     n_nodes: int | None = None,
     partition: Any = None,
     network: str | Network = "local",
-    n_rounds: int = 50,
-    tol: float = 1e-8,
 ) -> ElasticNetPath:
     """The elastic net's weights over ``alphas``, without an intercept, as scikit-learn's
     ``enet_path`` has them; columns live on nodes.
@@ -50,8 +51,7 @@ def elastic_net_path(
     l1_ratio : the share of the L1 penalty.
     alphas : strengths of the penalty, or how many of them between the one that leaves no weight and
         ``eps`` times that.
-    n_nodes, partition, network, n_rounds, tol : as in `CoCoARegressor`; every alpha has at most
-        ``n_rounds`` rounds.
+    n_nodes, partition, network : as in `CoCoARegressor`.
 
     Examples
     --------
@@ -70,8 +70,8 @@ def elastic_net_path(
             n_nodes,
             partition=partition,
             solver=ElasticNet(float(alpha), l1_ratio),
-            n_rounds=n_rounds,
-            tol=tol,
+            n_rounds=MOST_ROUNDS,
+            tol=TOL,
             network=network,
         )
         if state is not None:

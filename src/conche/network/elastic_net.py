@@ -227,6 +227,8 @@ class CandidateNetwork(PooledNetwork):
         self.inner.move(moves)
         whole, placed = self.inner.end(curvature)
         kept = {**self._kept.to_keep(), "count": np.array([self._count]), "largest": self._largest}
+        # in one order, as it is after it was saved and loaded
+        kept = {name: np.ascontiguousarray(array) for name, array in kept.items()}
         self._state = None
         return whole, (*placed, NodeState(learning.weights, kept))
 

@@ -101,6 +101,7 @@ def train(options: Train) -> None:
     written to model.conche.toml, and conche train --config model.conche.toml runs it again.
     """
     from ... import training
+    from ...common.device import find_device
     from ...model_file import save
     from ...tasks import FileStream
     from ..record import write_record
@@ -121,6 +122,8 @@ def train(options: Train) -> None:
     labels = _are_labels(options, y)
     classes = None if options.classes is None else _labels(options.classes, y)
     stream.check()
+    if options.network == "local":  # elsewhere nodes have devices of their own
+        find_device(options.device)
     silent = options.json or options.quiet
     if not silent:
         streams.hints(stream, y, labels)

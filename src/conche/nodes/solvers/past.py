@@ -14,15 +14,14 @@ import numpy as np
 from scipy import sparse
 
 from ...common.arrays import Array, column_dots, column_squares
-from ...common.linear import triangle_of
-from ...errors import DataError
+from ...common.linear import solve_upper, triangle_of
+from ...errors import DataError, DivergenceError
 from ..scalars import PastScalars
 from ..scaling import Kept
-from .cholesky import Cholesky
+from .cholesky import TOO_LARGE, Cholesky
 from .l1 import FEW_ENTRIES, Penalty, elastic_net
 
 WELL_CONDITIONED = 1e-7  # reciprocal condition of columns of length one: nine digits are left
-TOO_LARGE = "the features or targets are too large: their squares overflow; scale them"
 TALL = 3  # rows for every column, that are better made few before they are worked with
 
 
@@ -106,8 +105,8 @@ class Past(NamedTuple):
 
 def _triangle(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array] | None:
     """The same by inner products, many times as quick; None where that would cost digits."""
-    every = [(_products(A), A.T @ t, column_dots(t, t)) for A, t in parts]
-    G, c, squares = (np.asarray(sum(each)) for each in zip(*every, strict=True))
+    every = [(_products(A), A.T @ t) for A, t in parts]
+    G, c = (np.asarray(sum(each)) for each in zip(*every, strict=True))
     size = np.sqrt(np.diagonal(G))
     if not np.all(size > 0) or not np.all(np.isfinite(size)):
         return None
@@ -118,8 +117,10 @@ def _triangle(parts: Sequence[tuple[Array, Array]]) -> tuple[Array, Array] | Non
         return None
     assert inner.L is not None  # in NumPy
     R, targets = np.tril(inner.L).T, inner.half(c / size[:, None])
-    beyond = np.sqrt(np.maximum(squares - column_dots(targets, targets), 0.0))
-    return np.vstack([R * size, np.zeros((1, len(G)))]), np.vstack([targets, beyond])
+    R = R * size
+    best = solve_upper(R, targets)
+    beyond = np.sqrt(sum(column_dots(t - A @ best, t - A @ best) for A, t in parts))
+    return np.vstack([R, np.zeros((1, len(G)))]), np.vstack([targets, beyond])
 
 
 def _products(A: Array) -> Array:
@@ -231,9 +232,12 @@ class Learning:
         """How to move the weights: to the best ones of all columns that were offered."""
         w = self.own
         with np.errstate(over="ignore", invalid="ignore"):
-            sizes = (np.sum(column_squares(x)) for x in (self.rows, self.rest))
-            if not all(map(np.isfinite, sizes)):
+            if not np.isfinite(np.sum(column_squares(self.rows))):
                 raise DataError(TOO_LARGE)
+            if not np.isfinite(np.sum(column_squares(self.rest))):
+                raise DivergenceError(
+                    "the targets are too large: their squares overflow; scale them"
+                )
         if len(self.rows) == len(self.rest):
             self.z = self._solved(self.rows, slice(None)) - w
         else:
