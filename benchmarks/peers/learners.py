@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
-from scipy import linalg
 
 import conche
 from conche.common.arrays import Array
@@ -61,7 +60,7 @@ class Products:
         self.G, self.c = (self.G + G, self.c + c) if self.G.size else (G, c)
         M = self.G.copy()
         M.flat[: -1 : len(M) + 1] += self.ridge
-        self.w = linalg.solve(M, self.c, assume_a="pos")
+        self.w = np.linalg.solve(M, self.c)  # scipy's BLAS has threads of its own, which fight
 
     def predict(self, X: Array) -> Array:
         v = X @ self.w[:-1] + self.w[-1]

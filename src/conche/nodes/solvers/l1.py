@@ -21,7 +21,7 @@ from ...common.arrays import Array, Block, as_dense, small_indices
 
 FEW_ENTRIES = 0.05  # of all: columns that are kept as what they have
 FEWEST = 64  # columns that a working set begins with
-PASSES = 20  # of coordinate descent at first; twice as many each time that they were not enough
+PASSES = 20  # of coordinate descent at first; eight times as many where they were not enough
 MOST_PASSES = 5000
 SETS = 60  # working sets, at most
 EXACT = 1e-12  # of l1: a pull that much above it is rounding
