@@ -51,7 +51,7 @@ class Products:
 
     def __init__(self, classes: int, ridge: float):
         self.classes, self.ridge, self.G, self.c = classes, ridge, np.zeros((0, 0)), np.zeros(0)
-        self.w = np.zeros(0)
+        self.w: Array = np.zeros(0)
 
     def learn(self, X: Array, y: Array) -> None:
         A = np.hstack([X, np.ones((len(X), 1))])
