@@ -119,7 +119,8 @@ def test_a_full_disk_loses_neither_model_nor_table(
 
 
 def test_an_interrupt_says_what_was_learnt(tmp_path: Path) -> None:
-    written(tmp_path / "s", [f"{i}.csv" for i in range(600)])
+    # more rows than a pipe holds that nobody reads: it cannot be done before it is interrupted
+    written(tmp_path / "s", [f"{i}.csv" for i in range(1800)])
     command = [*CONCHE, "train", "s", "--target", "y", "--nodes", "1", "--out", "m"]
     process = subprocess.Popen(
         command,
