@@ -68,12 +68,12 @@ def _curve(panel: Settings, settings: Settings, name: str) -> list[Row]:
     """One curve's rows, with theory at the end of every task of the first pass."""
     T, rounds, passes = settings["n_tasks"], settings["n_rounds"], settings["passes"]
     theory = predicted_curve(settings) if panel["error"] == "generalization" else None
-    out = []
+    wild, out = heavy(settings), []
     for step, i in product(range(passes * T), range(1, rounds + 1)):
         known = theory is not None and step < T and i == rounds and np.isfinite(theory[step])
         expected = float(theory[step]) if known and theory is not None else None
         x = step + i / rounds
-        out.append(Row(panel["panel"], x, name, expected, heavy(settings)))
+        out.append(Row(panel["panel"], x, name, expected, wild))
     return out
 
 

@@ -48,6 +48,8 @@ def draw(figure: Figure, folder: Path) -> None:
         }
         legend = {"loc": "outside lower center", "fontsize": 8, "ncols": 3 * min(len(panels), 2)}
         fig.legend(handles.values(), handles.keys(), **legend)
+        fig.draw_without_rendering()
+        fig.set_layout_engine("none")  # laid out once, for both files
         for name, options in (
             ("figure.png", {"dpi": 150, "metadata": {"Software": None}}),
             ("figure.svg", {"metadata": {"Date": None}}),
