@@ -146,11 +146,16 @@ def _side_by_side(blocks: Sequence[Block]) -> Block:
 
 def _moved(state: NodeState, transforms: Sequence[Array], sizes: Sequence[int]) -> NodeState:
     """The same past and estimate in the coordinates of this task."""
-    blocks = [T if T.size else np.eye(p) for T, p in zip(transforms, sizes, strict=True)]
-    T = like(state.weights, linalg.block_diag(*blocks))
+    turning = any(T.ndim == 2 for T in transforms)
+    same = np.eye if turning else np.ones
+    blocks = [T if T.size else same(p) for T, p in zip(transforms, sizes, strict=True)]
+    whole = linalg.block_diag(*blocks) if turning else np.concatenate(blocks)[:, None]
+    w = state.weights
+    T = like(w, whole)
     past = Information.known(state.kept)
     kept: dict[str, Array] = {}
     if past is not None:
-        kept = past.moved(T).to_keep()
-        kept["before"] = T.T @ state.weights  # R w of the last task's ridge, seen from here
-    return NodeState(space(T).linalg.solve(T, state.weights), kept)
+        kept = (past.moved(T) if turning else past.stretched(T)).to_keep()
+        # R w of the last task's ridge, seen from here
+        kept["before"] = T.T @ w if turning else T * w
+    return NodeState(space(T).linalg.solve(T, w) if turning else w / T, kept)

@@ -56,6 +56,11 @@ class Information(NamedTuple):
         H = T.T @ self.matrix @ T
         return Information(0.5 * (H + H.T))
 
+    def stretched(self, t: Array) -> Information:
+        """The same for T = diag(t), t a column."""
+        M = self.matrix * t.T
+        return self._replace(matrix=M if self.is_root else t * M)
+
     def laid_out(self, layout: Layout) -> Information:
         """The same of more columns, or fewer; nothing is known of new ones."""
         M = layout.along(self.matrix, 1) if self.is_root else layout.both(self.matrix)
@@ -104,3 +109,7 @@ class Equilibrated(NamedTuple):
 
     def solve(self, b: Array) -> Array:
         return self.inner.solve(b / self.size) / self.size
+
+    def half(self, b: Array) -> Array:
+        """Columns whose squared lengths are b^T (M + ridge I)^-1 b."""
+        return self.inner.half(b / self.size)

@@ -17,7 +17,6 @@ from ...common.arrays import (
     joined,
     like,
     parts_of,
-    repeated,
     rows_of,
     scale_rows,
     space,
@@ -92,6 +91,10 @@ class Together(Proposing):
         """The same without a correction, for columns of any kind, as many for every strength."""
 
     @abstractmethod
+    def halves(self, a: Array) -> list[Array]:
+        """For every strength, columns whose squared lengths are a.M^-1 a."""
+
+    @abstractmethod
     def whole(self, z: Array) -> Array:
         """(A^T A / tau + H) z."""
 
@@ -116,8 +119,7 @@ class Together(Proposing):
     def leverage(self, d: Array, rows: Array) -> Array:
         """How much a sample bends its own prediction, a.M^-1 a; strengths x rows."""
         a = as_dense(rows_of(self.block, rows)).T
-        z = self.by_factors(repeated(a, len(self.each)))
-        return space(a).stack([column_dots(a, part) for part in parts_of(z, len(self.each))])
+        return space(a).stack([column_dots(half, half) for half in self.halves(a)])
 
     def image(self, z: Array) -> Array:
         return self.block @ z
@@ -168,6 +170,9 @@ class ByGram(Together):
         parts = zip(self.factors, parts_of(r, len(self.each)), strict=True)
         return joined([factor.solve(part) for factor, part in parts], -1)
 
+    def halves(self, a: Array) -> list[Array]:
+        return [factor.half(a) for factor in self.factors]
+
     def whole(self, z: Array) -> Array:
         return self.all_of_it @ z
 
@@ -214,6 +219,9 @@ class ByRoot(Together):
         pairs = zip(self.factors, parts_of(r, len(self.each)), strict=True)
         halves = [(R, solve_upper(R, part, turned=True)) for R, part in pairs]
         return joined([solve_upper(R, half) for R, half in halves], -1)
+
+    def halves(self, a: Array) -> list[Array]:
+        return [solve_upper(R, a, turned=True) for R in self.factors]
 
     def whole(self, z: Array) -> Array:
         return self.R.T @ (self.R @ z)

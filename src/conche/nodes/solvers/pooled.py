@@ -97,10 +97,13 @@ class PooledBlock(Subproblem):
         return block if self.after is None else block @ like(block, self.after)
 
     def transform(self, d: Array) -> Array:
-        """T with (old coordinates) = T (new ones); empty where they have not changed."""
+        """T with (old coordinates) = T (new ones); empty where they have not changed, its diagonal
+        alone where nothing turns."""
         if self.first or (self.units.change is None and self.before is self.after):
-            return np.zeros((0, 0))
+            return np.zeros(0)
         T = np.eye(self.size) if self.units.change is None else np.diag(self.units.change)
+        if self.before is None and self.after is None:
+            return np.diag(T)
         T = T if self.before is None else self.before.T @ T
         return T if self.after is None else np.asarray(T @ self.after)
 
