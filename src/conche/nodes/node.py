@@ -21,7 +21,6 @@ from ..common.arrays import (
     like,
     scale_rows,
     space,
-    with_ones,
     zeros,
 )
 from ..common.outputs import Outputs
@@ -209,12 +208,11 @@ class Node:
         state = state.only(start.outputs).grown(self.solver, more, self.intercept)
         root = start.root
         block = as_type(block, state.weights.dtype)
-        scaled = self.scaling.apply(block, state.numbers, None if root is None else root**2)
+        squares = None if root is None else root**2
+        scaled = self.scaling.apply(block, state.numbers, squares, self.intercept)
         block, state = scaled.block, replace(state, numbers=scaled.numbers)
         if scaled.rescaled is not None:
             state = self._rescaled(state, scaled.rescaled)
-        if self.intercept:
-            block = with_ones(block)
         if root is not None:
             block = scale_rows(block, as_type(root, block.dtype))
         self.take(block, state, root)

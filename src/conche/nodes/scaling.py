@@ -14,7 +14,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from ..common.arrays import Array, Block, column_squares, in_double, is_here, joined, like, space
+from ..common.arrays import (
+    Array,
+    Block,
+    column_squares,
+    in_double,
+    joined,
+    like,
+    space,
+    with_ones,
+    zeros,
+)
 from ..common.checks import one_of
 from ..errors import DataError
 from .spread import Spread
@@ -62,29 +72,37 @@ class Scaling:
         """Whether columns are left as they come."""
         return self.scaling is None and self.missing == "refuse" and not self.centred
 
-    def apply(self, block: Block, numbers: Kept, weights: Array | None = None) -> Scaled:
+    def apply(
+        self, block: Block, numbers: Kept, weights: Array | None = None, ones: bool = False
+    ) -> Scaled:
         """Standardise and fill a task's block; the new numbers include this task's samples, with
-        their ``weights``."""
+        their ``weights``. With ``ones`` a constant column is its last."""
         if self.idle:
-            return Scaled(block, {}, None)
+            return Scaled(with_ones(block) if ones else block, {}, None)
         if sparse.issparse(block):
-            return Scaled(block, self._of_sparse(block, numbers, weights), None)
+            new = self._of_sparse(block, numbers, weights)
+            return Scaled(with_ones(block) if ones else block, new, None)
         new = self._updated(block, numbers, weights)
-        ready = self._transform(block, new)
+        ready = self._transform(block, new, ones)
         if not numbers or np.array_equal(new["scale"], numbers["scale"]):
             return Scaled(ready, new, None)
         return Scaled(ready, new, new["scale"] / numbers["scale"])
 
-    def _transform(self, block: Array, numbers: Kept) -> Array:
-        ready = np.array(block) if is_here(block) else space(block).asarray(block, copy=True)
+    def _transform(self, block: Array, numbers: Kept, ones: bool) -> Array:
         if self.missing == "mean":
-            xp = space(ready)
-            ready = xp.where(xp.isnan(ready), like(ready, numbers["seen"][1]), ready)
+            xp = space(block)
+            block = xp.where(xp.isnan(block), like(block, numbers["seen"][1]), block)
+        p = block.shape[1]
+        # a large array is dear to make: one copy, with room for the constant column
+        whole = zeros(block, block.shape[0], p + 1) if ones else zeros(block, *block.shape)
+        ready = whole[:, :p]
+        ready[...] = block
         if self.centred:
             ready -= like(ready, numbers["centre"])
         if self.scaling is not None:
             ready /= like(ready, numbers["scale"])
-        return ready
+        whole[:, p:] = 1.0
+        return whole
 
     def _of_sparse(self, block: Block, numbers: Kept, weights: Array | None) -> Kept:
         """Neither centred nor scaled, which would make them dense; nor are later tasks then."""
