@@ -135,6 +135,20 @@ def test_fewer_local_steps_need_more_rounds_and_say_how_exact_they_were() -> Non
     assert accuracies[0] > accuracies[2] > accuracies[3] == 0 and accuracies[2] < 0.5
 
 
+@pytest.mark.parametrize("kind", ["dense", "sparse", "float32"])
+def test_local_steps_of_their_own_number_end_at_the_solution(kind: str) -> None:
+    """On one node a damped round is ridge regression; the gradient that is left is small there."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((300, 80)) @ np.diag(np.geomspace(0.1, 10, 80))
+    y = X @ rng.standard_normal(80) + rng.standard_normal(300)
+    given = {"dense": X, "sparse": sparse.csr_array(X), "float32": X.astype(np.float32)}[kind]
+    model = CoCoARegressor(n_nodes=1, solver=Damped(0.1, local_steps="auto")).fit(given, y)
+    gradient = X.T @ (y - X @ model.coef_) - 30 * model.coef_
+    left = 1e-4 if kind == "float32" else 2e-6
+    assert np.linalg.norm(gradient) < left * np.linalg.norm(X.T @ y)
+    assert 0 < model.history_[-1]["accuracy"] <= (2e-6 if kind == "float32" else 1e-6)
+
+
 def test_local_steps_work_with_cg_logistic_loss_and_sparse_columns() -> None:
     X = sparse.random(200, 60, 0.1, random_state=0, format="csr")
     y = np.where(X @ np.random.default_rng(0).standard_normal(60) > 0, 1, -1)

@@ -77,6 +77,7 @@ REGRESSORS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "exact outputs": ({"n_nodes": 3}, {"n": 40, "p": 12, "outputs": 3}),
     "exact float32": ({"n_nodes": 3, "n_rounds": 2}, {"n": 40, "p": 12}),
     "exact steps": ({"n_nodes": 3, "solver": conche.Exact(local_steps=3)}, {"n": 40, "p": 13}),
+    "auto steps": ({"n_nodes": 3, "solver": conche.Damped(local_steps="auto")}, {"n": 40, "p": 13}),
     "exact scaled": (
         {"n_nodes": 3, "scaling": "running", "fit_intercept": True},
         {"n": 40, "p": 12},

@@ -31,6 +31,7 @@ MODELS = [
     conche.ConcheClassifier(n_nodes=4, loss="logistic"),
     conche.CoCoARegressor(n_nodes=2, solver=conche.Exact(local_steps=2), steps="adaptive"),
     conche.CoCoARegressor(n_nodes=2, solver=conche.Damped(0.5, local_steps=3)),
+    conche.CoCoARegressor(n_nodes=2, solver=conche.Damped(0.5, local_steps="auto")),
     conche.CoCoARegressor(n_nodes=2, solver=conche.Damped("auto"), scaling="running"),
     conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(damping="auto"), missing="mean"),
     conche.CoCoARegressor(n_nodes=2, solver=conche.ElasticNet(0.1, 0.7), fit_intercept=True),

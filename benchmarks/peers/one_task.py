@@ -103,10 +103,12 @@ def ridge(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
     yield "LIBLINEAR (LinearSVR)", partial(theirs, "sklearn.svm", "LinearSVR", dual="auto", **svr)
     snap: Any = dict(fit_intercept=False, regularizer=alpha, n_jobs=2, normalize=False)
     yield "Snap ML", partial(theirs, "snapml", "LinearRegression", **snap)
-    damped: Any = dict(
-        solver=conche.Damped(alpha / n)
-    )  # on one node, one safe round is the solution
-    yield "Conche, damped, K = 1", partial(ours, conche.CoCoARegressor, 1, **damped)
+    for name, damped in (
+        ("damped", conche.Damped(alpha / n)),
+        ("damped, local steps", conche.Damped(alpha / n, local_steps="auto")),
+    ):  # on one node, one safe round is the solution
+        options = dict(solver=damped)
+        yield f"Conche, {name}, K = 1", partial(ours, conche.CoCoARegressor, 1, **options)
     # all columns where there are 5,000; as many directions as it keeps by default beyond
     memory = conche.Memory(damping=alpha, rank=5000 if problem.X.shape[1] <= 5000 else None)
     for K in (1, 8):

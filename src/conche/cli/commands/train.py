@@ -58,8 +58,8 @@ class Train:
     )
     damping: str | None = option("A number, or auto (memory, damped).")
     discount: str | None = option("Weight of the past per task: a number, or auto (memory).")
-    local_steps: int | None = option(
-        "Steps inside a node, instead of factorising its block (exact, damped)."
+    local_steps: str | None = option(
+        "Steps inside a node, instead of factorising its block: a number, or auto (exact, damped)."
     )
     alpha: str | None = option("Strength of the penalty: a number, or auto (elastic-net).")
     l1_ratio: float | None = option("Share of the L1 penalty (elastic-net); 0.5.")
@@ -202,7 +202,7 @@ def _solver_options(options: Train) -> dict[str, Any]:
 
     own = signature(SOLVERS[one_of("solver", options.solver, SOLVERS)]).parameters
     given = {name: getattr(options, name) for name in SOLVER_OPTIONS}
-    for name in ("damping", "discount", "alpha"):
+    for name in ("damping", "discount", "alpha", "local_steps"):
         given[name] = _number_or_auto(name, given[name])
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
@@ -225,9 +225,9 @@ def _number_or_auto(name: str, text: str | None) -> float | str | None:
     if text is None or text == "auto":
         return text
     try:
-        return float(text)
+        return int(text) if text.isdecimal() else float(text)
     except ValueError:
-        raise ParameterError(f"--{name} {text} must be a number or auto") from None
+        raise ParameterError(f"{_dashed(name)} {text} must be a number or auto") from None
 
 
 def _network(options: Train) -> Any:

@@ -30,13 +30,17 @@ from .exact import ExactSolver
 if TYPE_CHECKING:
     from ..stack import Stack
 
+CLOSE = 1e-6  # what is left of the gradient where nobody says how many steps: then it is enough
+MOST = 1000  # steps there, or as many as a node has columns
+
 
 @dataclass(frozen=True)
 class InexactSolver(Wrapper["LocalSteps"]):
-    """``base`` with its local solution replaced by ``steps`` steps towards it, from zero."""
+    """``base`` with its local solution replaced by ``steps`` steps towards it, from zero; None: as
+    many as it takes to come `CLOSE`."""
 
     base: ExactSolver | DampedSolver
-    steps: int
+    steps: int | None
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> LocalSteps:
         """Nothing is factorised: the block is all that it takes."""
@@ -48,11 +52,18 @@ class LocalSteps(Proposing):
     """(A^T A + ridge) z = tau A^T g by conjugate gradients; coordinates are the block's weights."""
 
     def __init__(
-        self, block: Block, ridge: float, scale: float, steps: int, stack: Stack | None = None
+        self,
+        block: Block,
+        ridge: float,
+        scale: float,
+        steps: int | None,
+        stack: Stack | None = None,
     ):
         self.block = by_columns(block) if stack is None else stack.columns(block)
-        self.ridge, self.scale, self.steps, self.stack = ridge, scale, steps, stack
+        self.ridge, self.scale, self.stack = ridge, scale, stack
         *nodes, _, self.size = self.block.shape
+        self.steps = max(MOST, self.size) if steps is None else steps
+        self.ends = steps is None
         self.stacked = tuple(nodes)
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
@@ -62,7 +73,10 @@ class LocalSteps(Proposing):
         z, p = xp.zeros_like(r), r
         left = asked = column_dots(r, r)
         exact = (16 * epsilon(r)) ** 2 * left  # below it, steps divide noise
+        close = xp.maximum(CLOSE**2 * left, exact)
         for _ in range(self.steps):
+            if self.ends and not bool(xp.any(left > close)):
+                break
             Ap = self.block @ p
             bend = column_dots(Ap, Ap) + self.ridge * column_dots(p, p)
             a = xp.where(left > exact, ratio(left, bend), xp.zeros_like(left))

@@ -36,6 +36,7 @@ DISCOUNTS: tuple[float, ...] = (1.0, 0.9, 0.7, 0.4, 0.1, 0.0)  # of the past, a 
 
 Damping = float | Literal["auto"] | None
 Discount = float | Literal["auto"]
+LocalSteps = int | Literal["auto"] | None
 
 
 class SolverOption(ABC):
@@ -84,7 +85,8 @@ class Exact(SolverOption):
     Parameters
     ----------
     local_steps : instead of factorising its block, a node takes this many conjugate-gradient steps
-        towards that solution in a round.
+        towards that solution in a round. ``"auto"``: until a millionth of its gradient is left, so
+        that well-conditioned columns take a handful and large blocks are never factorised.
 
     Examples
     --------
@@ -93,7 +95,7 @@ class Exact(SolverOption):
     CoCoARegressor(n_nodes=4, solver=Exact(local_steps=5))
     """
 
-    def __init__(self, local_steps: int | None = None):
+    def __init__(self, local_steps: LocalSteps = None):
         self.local_steps = local_steps
 
     def solver(
@@ -114,7 +116,7 @@ class Damped(SolverOption):
     local_steps : as in `Exact`.
     """
 
-    def __init__(self, damping: Damping = None, local_steps: int | None = None):
+    def __init__(self, damping: Damping = None, local_steps: LocalSteps = None):
         self.damping = damping
         self.local_steps = local_steps
 
@@ -276,7 +278,10 @@ def option(solver: Any, **parameters: Any) -> SolverOption:
 
 
 def _inexact(base: ExactSolver | DampedSolver, local_steps: Any) -> Solver[Any]:
-    return base if local_steps is None else InexactSolver(base, whole("local_steps", local_steps))
+    if local_steps is None:
+        return base
+    steps = None if _is_auto(local_steps) else whole("local_steps", local_steps)
+    return InexactSolver(base, steps)
 
 
 def _is_auto(value: Any) -> bool:
