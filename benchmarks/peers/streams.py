@@ -16,6 +16,10 @@ from .learners import Learner, methods
 from .measure import Measured, alone, megabytes, table
 
 
+SHORT = 2.0  # seconds of learning, below which other work on the machine shows
+PASSES = 2  # more of them, then
+
+
 class Score(NamedTuple):
     before: float  # mean error of every task but the first, before it was learnt
     final: float  # mean error over all tasks' test samples, at the end
@@ -80,10 +84,17 @@ def _ready(stream: Stream, make: Callable[[], Learner]) -> Callable[[], Callable
     def ready() -> Callable[[], Any]:
         first = stream.parts[0]
         make().learn(first.X[:50], first.y[:50])  # what is loaded at first use is loaded now
-        learner = make()
-        return lambda: score(stream, learner)
+        return lambda: quickest(stream, make)
 
     return ready
+
+
+def quickest(stream: Stream, make: Callable[[], Learner]) -> tuple[float, Score]:
+    """Of several passes, each from nothing, where one is short."""
+    best = score(stream, make())
+    for _ in range(PASSES if best[0] < SHORT else 0):
+        best = min(best, score(stream, make()), key=lambda found: found[0])
+    return best
 
 
 def _final(m: Measured) -> float:
