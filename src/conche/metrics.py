@@ -22,6 +22,22 @@ def generalization_error(coef: Any, tasks: Sequence[Task]) -> float:
 
     (1/T) sum_t |w - w*_t|^2 + sigma_t^2 (the paper's definition), with the norm weighted by the
     features' covariance where they are correlated. Needs the tasks' true weights.
+
+    Parameters
+    ----------
+    coef : an estimate, shaped like ``coef_``.
+    tasks : synthetic tasks, which know their ``weights`` and ``noise_var``.
+
+    Returns
+    -------
+    The error, the tasks' noise included.
+
+    Examples
+    --------
+    >>> import conche
+    >>> tasks = conche.gaussian_tasks(2, 50, 8, n_shared=8, noise_var=0.01)
+    >>> round(conche.generalization_error(tasks[0].weights, tasks), 4)  # the truth: noise alone
+    0.01
     """
     coef = np.asarray(coef, dtype=np.float64)
     errors = []
@@ -44,6 +60,23 @@ def training_error(coef: Any, tasks: Sequence[Task]) -> float:
     """f_tau: the mean of |A_t w - y_t|^2 / (2 n_t) over the given tasks (the paper's forgetting).
 
     ``coef`` has the shape of ``coef_``; several outputs are summed.
+
+    Parameters
+    ----------
+    coef : an estimate, shaped like ``coef_``; several outputs are summed.
+    tasks : what it was trained on, or a part of that.
+
+    Returns
+    -------
+    The mean over the tasks.
+
+    Examples
+    --------
+    >>> import conche
+    >>> import numpy as np
+    >>> task = conche.Task(np.eye(2), [3.0, 4.0])
+    >>> conche.training_error([0.0, 0.0], [task])  # (9 + 16) / (2 * 2)
+    6.25
     """
     coef = np.asarray(coef)
     errors = []
@@ -60,7 +93,30 @@ def training_error(coef: Any, tasks: Sequence[Task]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ErrorMatrix:
-    """R[i, j]: the test error on task j after training task i; ``numpy.asarray`` gives R."""
+    """R[i, j]: the test error on task j after training task i; ``numpy.asarray`` gives R.
+
+    Attributes
+    ----------
+    values : R, an array of as many rows and columns as there are tasks.
+    model : the trained copy.
+    names : of the tasks, where they have any.
+    untrained : the errors with nothing learnt, which `forward_transfer` compares with.
+
+    Examples
+    --------
+    >>> import conche
+    >>> tasks = conche.gaussian_tasks(n_tasks=3, n_samples=400, n_features=8, seed=0)
+    >>> train = [conche.Task(task.X[:200], task.y[:200]) for task in tasks]
+    >>> test = [conche.Task(task.X[200:], task.y[200:]) for task in tasks]
+
+    >>> found = conche.error_matrix(conche.CoCoARegressor(), train, test)
+    >>> found.values.round(1)  # one node of Algorithm 1 knows the last task and no other
+    array([[0. , 2.1, 1.8],
+           [3.1, 0. , 3.2],
+           [1.8, 2.2, 0. ]])
+    >>> round(found.average, 1), round(found.forgetting, 1)
+    (1.3, 2.0)
+    """
 
     values: Array
     model: Any = None  # the trained copy
@@ -157,6 +213,28 @@ def error_matrix(
 
     Errors are mean squared errors for regressors and error rates for classifiers, unless ``error``
     says otherwise. ``model`` itself is left as it is; the trained copy is the result's ``model``.
+
+    Parameters
+    ----------
+    model : an estimator with ``partial_fit``, Conche's or another.
+    train, test : tasks, as many of one as of the other.
+    error : of a trained model on a task.
+
+    Returns
+    -------
+    An `ErrorMatrix`.
+
+    Examples
+    --------
+    >>> import conche
+    >>> tasks = conche.gaussian_tasks(n_tasks=3, n_samples=400, n_features=8, seed=0)
+    >>> train = [conche.Task(task.X[:200], task.y[:200]) for task in tasks]
+    >>> test = [conche.Task(task.X[200:], task.y[200:]) for task in tasks]
+
+    >>> forgets = conche.error_matrix(conche.CoCoARegressor(), train, test)
+    >>> remembers = conche.error_matrix(conche.ConcheRegressor(), train, test)
+    >>> remembers.average < forgets.average
+    True
     """
     if len(_some(train)) != len(test):
         raise DataError(f"{len(train)} training tasks but {len(test)} test tasks")

@@ -77,6 +77,16 @@ def save(
     timings : whether to write the records' seconds; without them the same stream gives the same
         bytes.
     run : what is to be kept beside the model.
+
+    Examples
+    --------
+    >>> import conche, os, tempfile
+    >>> task = conche.gaussian_tasks(1, 30, 4)[0]
+    >>> model = conche.ConcheRegressor(n_nodes=2).fit(task.X, task.y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     conche.save(model, f"{folder}/model.conche")
+    ...     os.listdir(folder)
+    ['model.conche']
     """
     model, steps, own = taken_apart(model)
     name = type(model).__name__
@@ -113,6 +123,17 @@ def load(path: str | os.PathLike[str], network: Any = "local", device: str | Non
     It goes on in this process, wherever it was trained, unless another ``network`` or ``device`` is
     given.
 
+    Parameters
+    ----------
+    path : of a file that `save` wrote.
+    network, device : where to go on; see `CoCoARegressor`.
+
+    Returns
+    -------
+    The estimator or the `StreamPipeline`, as it was saved.
+
+    Examples
+    --------
     >>> import conche, tempfile
     >>> task = conche.gaussian_tasks(1, 30, 4)[0]
     >>> model = conche.ConcheRegressor(n_nodes=2).fit(task.X, task.y)

@@ -25,6 +25,23 @@ def offline_solution(tasks: Sequence[Task], damping: float = 0.0) -> Array:
     one at a time and never stacked: a Gram matrix on the smaller side where it is well
     conditioned; otherwise the triangular factor is updated task by task (tall), or LSMR runs over
     the tasks (wide or sparse).
+
+    Parameters
+    ----------
+    tasks : all of them; a list, or whatever can be gone through more than once.
+    damping : lambda; 0: least squares.
+
+    Returns
+    -------
+    The coefficients.
+
+    Examples
+    --------
+    >>> import conche
+    >>> tasks = conche.gaussian_tasks(n_tasks=4, n_samples=50, n_features=8, n_shared=8, seed=0)
+    >>> found = conche.offline_solution(tasks)
+    >>> bool(abs(found - tasks[0].weights).max() < 0.05)  # one truth for all tasks
+    True
     """
     if len(tasks) == 0:
         raise ParameterError("there are no tasks")

@@ -155,4 +155,18 @@ seed :
     solver="memory", steps="cg", n_rounds=30, tol=1e-6, fit_intercept=True, scaling="first"
 )
 class ConcheClassifier(CoCoAClassifier):
-    """`CoCoAClassifier` with the defaults we recommend, as in `ConcheRegressor`."""
+    """`CoCoAClassifier` with the defaults we recommend, as in `ConcheRegressor`.
+
+    Examples
+    --------
+    >>> import conche
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> centres = 4 * rng.normal(size=(4, 10))
+    >>> model = conche.ConcheClassifier(n_nodes=2)
+    >>> for new in ([0, 1], [2, 3]):  # two new classes a task
+    ...     y = rng.choice(new, 200)
+    ...     _ = model.partial_fit(centres[y] + rng.normal(size=(200, 10)), y)
+    >>> model.classes_, model.predict(centres)
+    (array([0, 1, 2, 3]), array([0, 1, 2, 3]))
+    """

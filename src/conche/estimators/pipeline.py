@@ -17,6 +17,24 @@ class StreamPipeline(Pipeline):  # type: ignore[misc]  # scikit-learn ships no t
     A transformer with ``partial_fit`` goes on learning, any other is fitted by the first task and
     then left alone. One that can compute its columns on demand (``columns``, as `CosineFeatures`)
     leaves that to the nodes: each computes its own share. A task that fails changes nothing.
+
+    Parameters
+    ----------
+    steps : pairs of a name and a transformer, and at the end one with an estimator.
+    transform_input, memory, verbose : as in scikit-learn's Pipeline.
+
+    Examples
+    --------
+    >>> import conche
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> head = conche.ConcheClassifier(n_nodes=2)
+    >>> model = conche.StreamPipeline([("features", conche.CosineFeatures(300)), ("head", head)])
+    >>> for task in range(5):  # two new digits a task
+    ...     rows = y // 2 == task
+    ...     _ = model.partial_fit(X[rows] / 16, y[rows])
+    >>> bool(model.score(X / 16, y) > 0.97)
+    True
     """
 
     def partial_fit(self, X: Any, y: Any = None, **options: Any) -> Self:

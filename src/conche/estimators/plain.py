@@ -25,6 +25,16 @@ def to_sklearn(model: Any) -> Any:
     filled, a `SimpleImputer` comes first; a `StreamPipeline` becomes a `Pipeline`. The new model
     shares nothing with the old one, and cannot go on with the stream.
 
+    Parameters
+    ----------
+    model : a trained estimator of Conche's, or a `StreamPipeline` with one at its end.
+
+    Returns
+    -------
+    A fitted scikit-learn model.
+
+    Examples
+    --------
     >>> import conche
     >>> task = conche.gaussian_tasks(1, 30, 4)[0]
     >>> model = conche.ConcheRegressor(n_nodes=2).fit(task.X, task.y)

@@ -43,6 +43,15 @@ class Plan:
     ``horizon`` says what would be best for more tasks, ``remedies`` what to do where the number of
     nodes is given, ``text`` all of it in a paragraph. ``measured`` is whether a part of the data
     was learnt because no theory covers them.
+
+    Examples
+    --------
+    >>> import conche
+    >>> plan = conche.plan(1024, 2048, n_tasks=16, n_shared=768, noise_var=0.01)
+    >>> [(row["n_nodes"], round(row["error"], 3)) for row in plan.table[:4]]
+    [(1, 0.489), (2, 0.356), (4, 0.284), (8, 0.27)]
+    >>> plan.memory.kept_bytes, plan.memory.exchanges  # of the Conche method: a node, and a task
+    (9232, 3)
     """
 
     n_nodes: int

@@ -54,6 +54,8 @@ def plan(
     network, bandwidth, latency : "local", "ray" or "mpi"; MB/s and ms instead of those of one
         machine.
 
+    Examples
+    --------
     >>> advice = plan(1024, 2048, n_tasks=16, n_shared=768, noise_var=0.01)
     >>> advice.n_nodes, round(advice.error, 3), round(advice.memory.error, 3)
     (8, 0.27, 0.252)
@@ -111,6 +113,8 @@ def plan_from_tasks(tasks: Iterable[Task], **terms: Unpack[Terms]) -> Plan:
     tasks : a list, or whatever can be gone through twice; one task is in memory at a time.
     terms : those of `plan`.
 
+    Examples
+    --------
     >>> from conche.tasks import gaussian_tasks
     >>> plan_from_tasks(gaussian_tasks(16, 256, 128, n_shared=96)).n_nodes
     8
@@ -194,6 +198,8 @@ def _question(found: TaskStatistics) -> Question:
 def several(numbers: Array) -> str:
     """One number, or from the least to the largest.
 
+    Examples
+    --------
     >>> several(np.array([30, 30])), several(np.array([1000, 20]))
     ('30', '20 to 1,000')
     """

@@ -16,6 +16,15 @@ class Columns(ABC):
 
     A node reads its own block, ``X.select(which).read()``, and no other column is touched. A node
     on another machine is sent ``X.select(which).sendable()`` and reads that itself.
+
+    Examples
+    --------
+    >>> import conche
+    >>> import numpy as np
+    >>> features = conche.CosineFeatures(1000).fit(np.eye(4))
+    >>> X = features.columns(np.eye(4))  # nothing is computed yet
+    >>> X.shape, X.select(slice(0, 10)).read().shape
+    ((4, 1000), (4, 10))
     """
 
     names: Sequence[str] | None = None

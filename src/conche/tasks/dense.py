@@ -16,7 +16,23 @@ from .task import Task
 class DenseTasks:
     """A stream's tasks in memory one at a time, as often as they are asked for; the target must be
     numeric. ``options`` are those of `FileStream`; missing values that are kept become the mean of
-    their column so far."""
+    their column so far.
+
+    Parameters
+    ----------
+    stream, target, options : as in `FileStream`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(Path(folder) / "january.npz", X=np.eye(3), y=np.ones(3))
+    ...     [type(task.X).__name__ for task in DenseTasks(folder)]
+    ['ndarray']
+    """
 
     def __init__(self, stream: str | Path, target: str = "y", **options: Any):
         self.files = FileStream(stream, target, **options)

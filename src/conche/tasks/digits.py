@@ -29,6 +29,8 @@ def embedded_digits(
     test_share : the part of every task's samples that is held out.
     lazy : leave the features to be computed where they are needed (`conche.tasks.Columns`).
 
+    Examples
+    --------
     >>> train, test = embedded_digits(n_features=20)
     >>> [task.name for task in train]
     ['0/1', '2/3', '4/5', '6/7', '8/9']

@@ -103,6 +103,8 @@ class CosineFeatures(RandomFeatures):
         phases, cos(zeta_l . x + b_l) with b_l uniform, so that x and -x are told apart.
     seed : the same seed draws the same directions.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> CosineFeatures(500).fit_transform(np.eye(2, 64)).shape
     (2, 500)
@@ -129,6 +131,8 @@ class ReLUFeatures(RandomFeatures):
         by about two over the samples of the first task.
     seed : the same seed draws the same directions.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> ReLUFeatures(500).fit_transform(np.eye(2, 64)).min()
     np.float64(0.0)

@@ -29,6 +29,18 @@ class FileColumns(Columns):
     ----------
     table : the open file; or its path, and it is opened when it is read.
     names, rows, missing : what to read of it, as for `Table.read`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from pathlib import Path
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "january.csv"
+    ...     _ = file.write_text("a,b,y\\n1,2,3\\n4,5,6\\n")
+    ...     FileColumns(file, ["b"]).read().tolist()
+    [[2.0], [5.0]]
     """
 
     names: Sequence[str]
@@ -91,6 +103,8 @@ class FileStream:
     weight : the column (of an npz file: the array) that says what each sample counts for.
     reading : how texts and dates become numbers, and what separates the values of a CSV file.
 
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for month in ("january", "february"):

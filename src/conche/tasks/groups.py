@@ -17,6 +17,8 @@ def matching(pattern: str, places: Mapping[str, int]) -> list[str]:
 
     A plain name is looked up, so that a list of all names takes time in proportion to them.
 
+    Examples
+    --------
     >>> matching("a*", {"b": 0, "a2": 1, "a1": 2}), matching("b", {"b": 0}), matching("c", {"b": 0})
     (['a2', 'a1'], ['b'], [])
     """
@@ -44,6 +46,8 @@ def read_groups(
     -------
     For every node its names and patterns.
 
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "nodes.json"

@@ -26,6 +26,16 @@ FILES = {
 def read_idx(path: Path | str) -> Array:
     """The unsigned bytes of an idx file, raw or gzip-compressed, in the shape its header states.
 
+    Parameters
+    ----------
+    path : of the file; it ends in .gz where it is compressed.
+
+    Returns
+    -------
+    An array of ``uint8``.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "labels-idx1-ubyte"
@@ -57,6 +67,21 @@ def find_mnist(folder: Path | str | None = None) -> Path | None:
 
     A folder that is given and has no such files is an error; without one, None says that the
     user's cache (~/.cache/conche/mnist) has none either.
+
+    Parameters
+    ----------
+    folder : where to look; None: in the user's cache.
+
+    Returns
+    -------
+    The folder, or None.
+
+    Examples
+    --------
+    >>> find_mnist("no_such_folder")
+    Traceback (most recent call last):
+    ...
+    conche.errors.StreamError: no_such_folder: no train-images-idx3-ubyte (or .gz) here
     """
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "conche" / "mnist"
     places = [cache] if folder is None else [Path(folder), Path(folder) / "mnist"]
@@ -88,6 +113,13 @@ def odd_even_mnist(
         digits, from the training images that were not drawn.
     seed : of the features and of the choice of samples.
     lazy : leave the features to be computed where they are needed (`conche.tasks.Columns`).
+
+    Examples
+    --------
+    >>> import conche
+    >>> folder = conche.tasks.find_mnist()  # None where the files are not in the user's cache
+    >>> if folder is not None:
+    ...     train, test = conche.odd_even_mnist(folder, n_features=100)
     """
     whole("n_samples", n_samples)
     whole("n_test", n_test)

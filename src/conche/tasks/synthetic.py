@@ -39,6 +39,8 @@ def gaussian_tasks(
     -------
     A list of `Task`, each with its true ``weights`` and ``noise_var``.
 
+    Examples
+    --------
     >>> tasks = gaussian_tasks(n_tasks=3, n_samples=20, n_features=8, n_shared=6)
     >>> tasks[0].X.shape, bool((tasks[0].weights[:6] == tasks[2].weights[:6]).all())
     ((20, 8), True)
@@ -71,6 +73,20 @@ def correlated(z: Array, correlation: float) -> Array:
     """z L^T for the Cholesky factor L of the covariance correlation**|i-j|, in O(n p).
 
     An autoregression along the columns: a_0 = z_0, a_i = e a_{i-1} + sqrt(1 - e^2) z_i.
+
+    Parameters
+    ----------
+    z : independent standard normal rows.
+    correlation : between neighbouring columns.
+
+    Returns
+    -------
+    An array like z.
+
+    Examples
+    --------
+    >>> correlated(np.array([[1.0, 0.0, 0.0]]), correlation=0.5)
+    array([[1.  , 0.5 , 0.25]])
     """
     if correlation == 0:
         return z
@@ -80,7 +96,22 @@ def correlated(z: Array, correlation: float) -> Array:
 
 
 def toeplitz_norm(x: Array, correlation: float) -> Array:
-    """x^T Sigma x along the last axis for Sigma_ij = correlation**|i-j|, in O(p), without Sigma."""
+    """x^T Sigma x along the last axis for Sigma_ij = correlation**|i-j|, in O(p), without Sigma.
+
+    Parameters
+    ----------
+    x : a vector, or many.
+    correlation : between neighbouring entries.
+
+    Returns
+    -------
+    One number for every vector.
+
+    Examples
+    --------
+    >>> float(toeplitz_norm(np.array([1.0, 1.0]), correlation=0.5))  # 1 + 2 * 0.5 + 1
+    3.0
+    """
     x = np.asarray(x)
     squares = np.asarray(np.vecdot(x, x))
     if correlation == 0:
@@ -91,7 +122,22 @@ def toeplitz_norm(x: Array, correlation: float) -> Array:
 
 
 def with_squared_norm(x: Array, squared_norm: float) -> Array:
-    """x scaled to this squared norm; the zero vector stays what it is."""
+    """x scaled to this squared norm; the zero vector stays what it is.
+
+    Parameters
+    ----------
+    x : a vector.
+    squared_norm : that it is to have.
+
+    Returns
+    -------
+    The scaled vector.
+
+    Examples
+    --------
+    >>> with_squared_norm(np.array([3.0, 4.0]), 1.0)
+    array([0.6, 0.8])
+    """
     norm = np.linalg.norm(x)
     return x if norm == 0 else x * (np.sqrt(squared_norm) / norm)
 

@@ -29,6 +29,16 @@ class Reading:
         ones, ``wind=north``; those that are not meant are refused.
     dates : of columns with dates or times, "number": days since 1970, ``time.days``; "calendar":
         ``time.year``, ``time.month``, ``time.day``, ``time.weekday``, ``time.hour``. None: refused.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from conche.tasks import FileColumns
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "january.csv"
+    ...     _ = file.write_text("wind,y\\nnorth,1\\nsouth,2\\n")
+    ...     FileColumns(file, ["wind=north"], reading=Reading(categories=("wind",))).read().tolist()
+    [[1.0], [0.0]]
     """
 
     separator: str = ","
@@ -136,6 +146,8 @@ def suffix_of(path: Path) -> str | None:
 def task_name(path: Path) -> str:
     """The name of a file without its ending.
 
+    Examples
+    --------
     >>> task_name(Path("months/2014-03.csv.gz"))
     '2014-03'
     """
@@ -149,6 +161,17 @@ def open_table(path: Path, reading: Reading = PLAIN) -> Table:
     ------
     StreamError : the file cannot be read, is empty, or has two columns of one name.
 
+    Parameters
+    ----------
+    path : of the file.
+    reading : how its columns become numbers.
+
+    Returns
+    -------
+    An open `Table`, which knows its names and reads what it is asked for.
+
+    Examples
+    --------
     >>> import tempfile, numpy as np
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     np.savez(Path(folder) / "january.npz", X=np.eye(3), y=np.ones(3))

@@ -25,6 +25,8 @@ class Task:
     correlation : the Toeplitz correlation of the features, for synthetic streams.
     sample_weight : what each sample counts for; None: one.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> task = Task(np.ones((3, 2)), [1.0, 2.0, 3.0], name="january")
     >>> str(task), task.n_samples, task.n_features

@@ -114,6 +114,12 @@ class Damped(SolverOption):
         ``"auto"``: five strengths around that learn side by side (five times the messages), and the
         one that has predicted every task best before it was learnt is the model.
     local_steps : as in `Exact`.
+
+    Examples
+    --------
+    >>> import conche
+    >>> conche.CoCoARegressor(n_nodes=4, solver=conche.Damped(damping=10.0))
+    CoCoARegressor(n_nodes=4, solver=Damped(damping=10.0))
     """
 
     def __init__(self, damping: Damping = None, local_steps: LocalSteps = None):

@@ -19,6 +19,16 @@ from .stability import spectral_radius
 def contraction(n_samples: int, n_features: int, n_nodes: int) -> float:
     """h of Corollary 1: what one task leaves of the old error. Examples 1 and 2.
 
+    Parameters
+    ----------
+    n_samples, n_features, n_nodes : n, p and K; all tasks and blocks alike.
+
+    Returns
+    -------
+    h; below 1 the error stays bounded.
+
+    Examples
+    --------
     >>> contraction(n_samples=15, n_features=40, n_nodes=2)
     1.375
     """
@@ -32,6 +42,23 @@ def corollary_1(
     """G_T(w_t), t = 1..T, for equal blocks and task sizes, as printed.
 
     ``gram`` holds the inner products <w*_i, w*_j>, T x T; ``noise_var`` is one number, or T.
+
+    Parameters
+    ----------
+    gram : the inner products <w*_i, w*_j>, T x T.
+    n_samples, n_features, n_nodes : n, p and K; all tasks and blocks alike.
+    noise_var : one number, or one per task.
+
+    Returns
+    -------
+    An array of T errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one_truth = np.ones((2, 2))  # <w*_i, w*_j> = 1 for all pairs
+    >>> corollary_1(one_truth, n_samples=64, n_features=32, n_nodes=4, noise_var=0.01).round(3)
+    array([0.6  , 0.358])
     """
     g = np.asarray(gram, dtype=float)
     T = len(g)
@@ -65,6 +92,22 @@ def lin_et_al(gram: ArrayLike, n_samples: int, n_features: int, noise_var: float
     """Theorem 4.1 of Lin et al. (2023): one node, p > n + 1, after the last task; less sigma^2.
 
     ``gram`` holds the inner products <w*_i, w*_j>, T x T.
+
+    Parameters
+    ----------
+    gram : the inner products <w*_i, w*_j>, T x T.
+    n_samples, n_features : n and p.
+    noise_var : sigma^2.
+
+    Returns
+    -------
+    G_T - sigma^2 after the last task.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> round(lin_et_al(np.eye(3), n_samples=10, n_features=40, noise_var=0.0), 3)
+    1.193
     """
     g = np.asarray(gram, dtype=float)
     T, p = len(g), n_features
@@ -90,6 +133,19 @@ def theorem_2(
     ``energy`` is |w*|^2 per block, or in all (then spread evenly over the columns). The limit is
     infinite where the spectral radius is 1 or more.
 
+    Parameters
+    ----------
+    energy : |w*|^2 per block, or in all.
+    n_samples, partition : n, and the block sizes p_k.
+    noise_var : sigma^2.
+    n_tasks : T; None: the limit.
+
+    Returns
+    -------
+    The error.
+
+    Examples
+    --------
     >>> theorem_2(1.0, n_samples=15, partition=[4] * 10, noise_var=0.0, n_tasks=None)
     0.0
     """
@@ -120,6 +176,20 @@ def corollary_3(n_samples: int, n_features: int, n_nodes: int, n_tasks: int) -> 
 
     The printed quotients are 0/0 at h = 1 and at b = h; the sums are not. All are infinite where
     |n - p_k| <= 1.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_nodes : n, p and K; all tasks and blocks alike.
+    n_tasks : T.
+
+    Returns
+    -------
+    An array of five numbers.
+
+    Examples
+    --------
+    >>> corollary_3(n_samples=64, n_features=32, n_nodes=4, n_tasks=8).round(3)
+    array([1.087, 0.015, 0.189, 0.15 , 0.449])
     """
     T = whole("n_tasks", n_tasks)
     r, gamma, K = _equal(n_samples, n_features, n_nodes)
@@ -152,6 +222,19 @@ def corollary_4(
 ) -> float:
     """The expected error under Task Model 1 with equal blocks; ``n_tasks`` None is the limit.
 
+    Parameters
+    ----------
+    n_samples, n_features, n_nodes : n, p and K; all tasks and blocks alike.
+    n_tasks : T; None: the limit of ever more tasks.
+    n_shared, energy : p_S, and E |w*_t|^2.
+    noise_var : sigma^2.
+
+    Returns
+    -------
+    G_T after all tasks.
+
+    Examples
+    --------
     >>> round(corollary_4(32, 1024, 2, n_tasks=16, n_shared=768, noise_var=0.01), 3)
     0.815
     """
@@ -179,6 +262,23 @@ def endless_error(
 
     The stationary point of the forward recursion, (diag(2 rho) - C) s = 2 rho common +
     C (own - common) + sigma^2 beta; C is diagonal plus rank one (Sherman-Morrison).
+
+    Parameters
+    ----------
+    n_samples, partition : n, and the block sizes p_k.
+    n_shared, energy : p_S, and E |w*_t|^2.
+    noise_var : sigma^2.
+
+    Returns
+    -------
+    The limit; infinite where the spectral radius is 1 or more.
+
+    Examples
+    --------
+    >>> round(endless_error(2048, [128] * 8, n_shared=768, noise_var=0.01), 3)
+    0.286
+    >>> endless_error(15, [20, 20], n_shared=30, noise_var=0.01)  # see `spectral_radius`
+    inf
     """
     if spectral_radius(n_samples, partition) >= 1:
         return float("inf")
@@ -196,6 +296,19 @@ def lemma_3(error: float) -> float:
 
     Exact where the old task's data are independent of the estimate, so the training error vanishes
     with the generalization error.
+
+    Parameters
+    ----------
+    error : the generalization error.
+
+    Returns
+    -------
+    The training error.
+
+    Examples
+    --------
+    >>> lemma_3(0.5)
+    0.25
     """
     return 0.5 * error
 
@@ -209,6 +322,21 @@ def lemma_4(
     E A_i^T (A_k A_k^T)^+ A_i = gamma_k I for i != k. With H = diag(h_k I), Abar of Lemma 1 and
     P = I - Abar A: the expectations of H Abar A, H P, Abar^T H Abar (one number),
     A^T Abar^T H Abar A, and P^T H P. ``h`` is 1 unless given.
+
+    Parameters
+    ----------
+    n_samples, partition : n, and the block sizes p_k.
+    h : one number per block.
+
+    Returns
+    -------
+    The numbers by the names of their expectations.
+
+    Examples
+    --------
+    >>> found = lemma_4(15, [20, 20])
+    >>> found["ATA"], found["A+A"]  # n, and r_k
+    (array(15.), array([0.75, 0.75]))
     """
     r, gamma = r_and_gamma(n_samples, partition)
     K = len(partition)

@@ -43,6 +43,14 @@ class TaskStatistics:
     with standard errors. ``correlation`` is tr(Sigma^2)/p: 1 for independent features, nan where
     tasks of one row do not show it. ``spectrum`` has the eigenvalues of the standardised columns'
     covariance, ``tails`` the mean fourth moment of their entries: 3 for Gaussian ones.
+
+    Examples
+    --------
+    >>> import conche
+    >>> tasks = conche.gaussian_tasks(8, 200, 32, n_shared=24, noise_var=0.1)
+    >>> found = conche.theory.estimate(tasks)
+    >>> found.n_tasks, found.n_features, round(float(found.noise_var.mean()), 2)
+    (8, 32, 0.1)
     """
 
     n_samples: Array
@@ -154,6 +162,16 @@ def estimate(tasks: Iterable[Task]) -> TaskStatistics:
     Warns with `CorrelationWarning` where the features are too correlated for the theory, which
     assumes that they are not.
 
+    Parameters
+    ----------
+    tasks : a list, or whatever can be gone through twice; one task is in memory at a time.
+
+    Returns
+    -------
+    A `TaskStatistics`.
+
+    Examples
+    --------
     >>> from conche.tasks import gaussian_tasks
     >>> found = estimate(gaussian_tasks(16, 400, 128, n_shared=96, noise_var=0.05))
     >>> [round(number, 2) for number in found.summary()]

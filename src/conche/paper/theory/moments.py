@@ -30,6 +30,16 @@ NEWTON = 200  # steps at most
 def r_and_gamma(n_samples: float, partition: Sequence[int] | Array) -> tuple[Array, Array]:
     """r_k and gamma_k of the paper; gamma is infinite where |n - p_k| <= 1.
 
+    Parameters
+    ----------
+    n_samples, partition : n, and the block sizes p_k.
+
+    Returns
+    -------
+    Two arrays, one number per block each.
+
+    Examples
+    --------
     >>> r_and_gamma(15, [20, 5])
     (array([0.75, 1.  ]), array([3.75      , 0.55555556]))
     """
@@ -45,6 +55,12 @@ class Moments(ABC):
     """(rho, C, beta) of one task. Nodes of equal size are alike: ``group`` says who is.
 
     ``c_diag`` is what C has on its diagonal beyond the entries that nodes of a group share.
+
+    Examples
+    --------
+    >>> found = moments(15, [20, 20])
+    >>> found.rho, found.finite, round(found.radius(), 3)
+    (array([0.375, 0.375]), True, 1.375)
     """
 
     rho: Array
@@ -122,6 +138,8 @@ def moments(
     samples, seed : draws for sampled moments. None takes 16 draws of a large A, which averages
         over itself, and up to 1000 of a small one.
 
+    Examples
+    --------
     >>> moments(15, [20, 20]).rho
     array([0.375, 0.375])
     """

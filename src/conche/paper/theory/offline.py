@@ -48,6 +48,8 @@ def offline_error(
     similarity : how alike the tasks are; its partition does not matter.
     n_samples, noise_var : one number, or one per task.
 
+    Examples
+    --------
     >>> similarity = Similarity.shared(n_tasks=3, partition=[32], n_shared=24)
     >>> offline_error(similarity, n_samples=64, noise_var=0.01).round(3)
     array([0.354, 0.264, 0.213])
@@ -113,6 +115,16 @@ def best_damping(similarity: Similarity, n_samples: Numbers, noise_var: Numbers)
     Where tasks share one truth that is Bayes' p sigma^2 / |w*|^2; what tasks have of their own
     counts as noise.
 
+    Parameters
+    ----------
+    similarity, n_samples, noise_var : as in `offline_error`.
+
+    Returns
+    -------
+    lambda, as `conche.offline_solution` takes it.
+
+    Examples
+    --------
     >>> one = Similarity.shared(n_tasks=2, partition=[128], n_shared=128)
     >>> round(best_damping(one, n_samples=100, noise_var=0.1), 1)
     12.8

@@ -52,6 +52,8 @@ def generalization_error(
     damping : None for the exact solver, or mu of the damped one.
     samples, seed : draws for moments without a closed form.
 
+    Examples
+    --------
     >>> similarity = Similarity.shared(n_tasks=4, partition=[8] * 4, n_shared=24)
     >>> generalization_error(similarity, n_samples=64, noise_var=0.01).round(3)
     array([0.694, 0.502, 0.386, 0.314])
@@ -102,6 +104,16 @@ def training_error(similarity: Similarity, n_samples: Numbers, noise_var: Number
     it is half of sum_j d_j F(pi with its j-th entry set to 1) + sigma_t^2 F(pi).
     Finite for nearly square blocks too, as long as the tasks before were not nearly square.
 
+    Parameters
+    ----------
+    similarity, n_samples, noise_var : as in `generalization_error`.
+
+    Returns
+    -------
+    An array of T errors.
+
+    Examples
+    --------
     >>> similarity = Similarity.shared(n_tasks=2, partition=[8] * 4, n_shared=24)
     >>> training_error(similarity, n_samples=64, noise_var=0.01).round(3)
     array([0.23 , 0.165])

@@ -28,6 +28,14 @@ class Similarity(ABC):
 
     The mean estimate is E w_k = sum_j a_{j,k} w*_{j,k}; a ``Mean`` stands for it. Made by
     `from_weights`, `shared` or `from_tasks`.
+
+    Examples
+    --------
+    >>> import conche
+    >>> tasks = conche.theory.Similarity.shared(n_tasks=2, partition=[8, 8], n_shared=12)
+    >>> tasks.products()  # unknowns of norm one, three quarters of them common
+    array([[1.  , 0.75],
+           [0.75, 1.  ]])
     """
 
     n_tasks: int
@@ -42,6 +50,8 @@ class Similarity(ABC):
         W : one row per task, (n_tasks, n_features).
         partition : block sizes, or lists of column indices.
 
+        Examples
+        --------
         >>> Similarity.from_weights([[1.0, 0.0, 2.0], [1.0, 0.0, 0.0]], [1, 2]).energies(0)
         array([1., 4.])
         """
@@ -68,6 +78,8 @@ class Similarity(ABC):
         drift : all unknowns also follow a random walk: E |w*_{t+1} - w*_t|^2, beyond what tasks
             have of their own. ``energy`` is then the first task's.
 
+        Examples
+        --------
         >>> Similarity.shared(n_tasks=16, partition=[4, 4], n_shared=6).energies(0)
         array([0.5, 0.5])
         """

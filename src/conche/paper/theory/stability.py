@@ -24,6 +24,16 @@ def spectral_radius(
     scalar secular equation: O(K) an evaluation. Infinite where |n - p_k| <= 1. The arguments are
     those of `moments`.
 
+    Parameters
+    ----------
+    n_samples, partition, n_rounds, damping, samples : as in `moments`.
+
+    Returns
+    -------
+    The radius.
+
+    Examples
+    --------
     >>> round(spectral_radius(n_samples=15, partition=[20, 20]), 3)
     1.375
     """
@@ -38,6 +48,20 @@ def theorem_2_condition(
 
     ``printed`` takes the paper's second inequality as it stands, with p_min in the place of p_max;
     it is wrong for K >= 3 and unequal blocks (docs/errata.md).
+
+    Parameters
+    ----------
+    n_samples, partition : n, and the block sizes p_k.
+    printed : as the paper has it.
+
+    Returns
+    -------
+    Whether it holds.
+
+    Examples
+    --------
+    >>> theorem_2_condition(15, [4] * 10), theorem_2_condition(15, [20, 20])
+    (True, False)
     """
     n, sizes = int(samples_per_task(n_samples, 1)[0]), block_sizes(partition)
     K, least, most = len(sizes), int(sizes.min()), int(sizes.max())

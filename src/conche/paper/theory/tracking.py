@@ -46,6 +46,19 @@ def tracking_error(
     `conche.Memory`. ``tasks`` asks for some of them alone, counted from 0. Where unknowns follow a
     random walk, the error on the next task is larger by one step of it, whatever the discount.
 
+    Parameters
+    ----------
+    similarity, n_samples, noise_var : as in `generalization_error`.
+    discount : the weight of the past per task, as in `conche.Memory`.
+    damping : the ridge lambda > 0.
+    tasks : some of them alone, counted from 0; None: all.
+
+    Returns
+    -------
+    An array with an error for each of those tasks.
+
+    Examples
+    --------
     >>> walk = Similarity.shared(n_tasks=30, partition=[200], n_shared=200, drift=0.1)
     >>> np.round([tracking_error(walk, 300, 0.1, share)[-1] for share in (1.0, 0.5, 0.0)], 2)
     array([1.06, 0.18, 0.3 ])
@@ -71,6 +84,16 @@ def best_discount(
 ) -> float:
     """The weight of the past per task with the least error on the last task; 1: never forget.
 
+    Parameters
+    ----------
+    similarity, n_samples, noise_var, damping : as in `tracking_error`.
+
+    Returns
+    -------
+    The discount, between 0 and 1.
+
+    Examples
+    --------
     >>> walk = Similarity.shared(n_tasks=30, partition=[200], n_shared=200, drift=0.1)
     >>> round(best_discount(walk, 300, 0.1), 1)
     0.3
