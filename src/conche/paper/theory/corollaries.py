@@ -23,10 +23,6 @@ def contraction(n_samples: int, n_features: int, n_nodes: int) -> float:
     ----------
     n_samples, n_features, n_nodes : n, p and K; all tasks and blocks alike.
 
-    Returns
-    -------
-    h; below 1 the error stays bounded.
-
     Examples
     --------
     >>> contraction(n_samples=15, n_features=40, n_nodes=2)
@@ -48,10 +44,6 @@ def corollary_1(
     gram : the inner products <w*_i, w*_j>, T x T.
     n_samples, n_features, n_nodes : n, p and K; all tasks and blocks alike.
     noise_var : one number, or one per task.
-
-    Returns
-    -------
-    An array of T errors.
 
     Examples
     --------
@@ -99,10 +91,6 @@ def lin_et_al(gram: ArrayLike, n_samples: int, n_features: int, noise_var: float
     n_samples, n_features : n and p.
     noise_var : sigma^2.
 
-    Returns
-    -------
-    G_T - sigma^2 after the last task.
-
     Examples
     --------
     >>> import numpy as np
@@ -139,10 +127,6 @@ def theorem_2(
     n_samples, partition : n, and the block sizes p_k.
     noise_var : sigma^2.
     n_tasks : T; None: the limit.
-
-    Returns
-    -------
-    The error.
 
     Examples
     --------
@@ -181,10 +165,6 @@ def corollary_3(n_samples: int, n_features: int, n_nodes: int, n_tasks: int) -> 
     ----------
     n_samples, n_features, n_nodes : n, p and K; all tasks and blocks alike.
     n_tasks : T.
-
-    Returns
-    -------
-    An array of five numbers.
 
     Examples
     --------
@@ -228,10 +208,6 @@ def corollary_4(
     n_tasks : T; None: the limit of ever more tasks.
     n_shared, energy : p_S, and E |w*_t|^2.
     noise_var : sigma^2.
-
-    Returns
-    -------
-    G_T after all tasks.
 
     Examples
     --------
@@ -301,10 +277,6 @@ def lemma_3(error: float) -> float:
     ----------
     error : the generalization error.
 
-    Returns
-    -------
-    The training error.
-
     Examples
     --------
     >>> lemma_3(0.5)
@@ -327,10 +299,6 @@ def lemma_4(
     ----------
     n_samples, partition : n, and the block sizes p_k.
     h : one number per block.
-
-    Returns
-    -------
-    The numbers by the names of their expectations.
 
     Examples
     --------
