@@ -49,7 +49,7 @@ def elastic_net_path(
     ----------
     X, y : one task: columns, dense or sparse, and one target.
     l1_ratio : the share of the L1 penalty.
-    alphas : strengths of the penalty, or how many of them between the one that leaves no weight and
+    alphas, eps : strengths of the penalty, or how many of them between the one that leaves no weight and
         ``eps`` times that.
     n_nodes, partition, network : as in `CoCoARegressor`.
 

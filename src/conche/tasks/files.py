@@ -28,7 +28,7 @@ class FileColumns(Columns):
     Parameters
     ----------
     table : the open file; or its path, and it is opened when it is read.
-    names, rows, missing : what to read of it, as for `Table.read`.
+    names, rows, missing, reading : what to read of it and how, as in `FileStream`.
 
     Examples
     --------

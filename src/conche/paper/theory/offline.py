@@ -47,6 +47,7 @@ def offline_error(
     ----------
     similarity : how alike the tasks are; its partition does not matter.
     n_samples, noise_var : one number, or one per task.
+    damping : lambda; 0: least squares.
 
     Examples
     --------
