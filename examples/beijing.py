@@ -1,4 +1,8 @@
-"""Beijing's air as a stream on disk: 12 stations, 48 months, one Parquet file a month.
+"""
+Beijing's air as a stream of files
+==================================
+
+Beijing's air as a stream on disk: 12 stations, 48 months, one Parquet file a month::
 
     python examples/beijing.py --data DIR --out streams/beijing
 
@@ -7,6 +11,8 @@ train/ and test/ with a file a month (a random quarter of every month is held ou
 stations.json, which says that each station is a node. The target is one station's log PM2.5 six
 hours ahead, standardised by the first year; missing measurements stay missing.
 """
+
+# sphinx_gallery_thumbnail_path = 'figures/beijing.png'
 
 from __future__ import annotations
 
@@ -58,7 +64,7 @@ def write(data: Path, out: Path, hours_ahead: int = 6, station: int = 0, seed: i
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--data", type=Path, required=True, help="folder with beijing12.npz")
     parser.add_argument("--out", type=Path, default=Path("streams/beijing"))
     options = parser.parse_args()

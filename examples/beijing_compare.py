@@ -1,9 +1,15 @@
-"""Every solver on Beijing's air, and the offline solution as the line to reach.
+"""
+Every solver on Beijing's air
+=============================
+
+Every solver on Beijing's air, and the offline solution as the line to reach::
 
     python examples/beijing_compare.py streams/beijing --out beijing.png
 
 Reads the stream that examples/beijing.py wrote: one station a node, one month a task.
 """
+
+# sphinx_gallery_thumbnail_path = 'figures/beijing.png'
 
 from __future__ import annotations
 
@@ -61,7 +67,7 @@ def main(folder: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("stream", type=Path, help="what examples/beijing.py wrote")
     parser.add_argument("--out", type=Path, default=Path("beijing.png"))
     options = parser.parse_args()

@@ -1,4 +1,8 @@
-"""Split MNIST, class-incremental: two new classes a task, one pass, all ten told apart at the end.
+"""
+Split MNIST, beside other continual learners
+============================================
+
+Split MNIST, class-incremental: two new classes a task, one pass, all ten told apart at the end::
 
     python examples/class_incremental.py                    # scikit-learn's small digits, seconds
     python examples/class_incremental.py --data MNIST       # the four idx files, half an hour
@@ -8,6 +12,8 @@ Prints a table in Markdown and writes two plots: accuracy over the tasks, and wh
 whom. Beside Conche, in the same run: streaming LDA, SGD, a network that is only ever fine-tuned,
 and ridge regression on all samples at once. No method here stores a sample.
 """
+
+# sphinx_gallery_thumbnail_path = 'figures/class_incremental.png'
 
 from __future__ import annotations
 
@@ -275,7 +281,7 @@ def confusion(axis: Any, row: Row, data: Data) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--data", type=Path, help="folder with MNIST's (or Fashion's) idx files")
     parser.add_argument("--features", type=int, nargs="*", help="2000 10000, or 500 without --data")
     parser.add_argument("--nodes", type=int, nargs="*", default=[1, 8, 64])

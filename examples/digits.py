@@ -1,10 +1,16 @@
-"""Odd or even, in five tasks: a hundred repetitions of Algorithm 1 beside one pass of Conche.
+"""
+Odd or even: one pass, or a hundred
+===================================
+
+Odd or even, in five tasks: a hundred repetitions of Algorithm 1 beside one pass of Conche::
 
     python examples/digits.py --data MNIST_FOLDER --out digits.png
 
 The paper's Section IV-F: 3000 random cosine features on two nodes, 100 samples a task, test sets of
 2000. Without --data: scikit-learn's embedded 8 x 8 digits.
 """
+
+# sphinx_gallery_thumbnail_path = 'figures/digits.png'
 
 from __future__ import annotations
 
@@ -117,7 +123,7 @@ def plot(found: dict[str, Any], passes: int, what: str, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--data", type=Path, help="folder with MNIST's four idx files")
     parser.add_argument("--out", type=Path, default=Path("digits.png"))
     parser.add_argument("--seeds", type=int, default=5)

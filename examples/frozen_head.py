@@ -1,4 +1,8 @@
-"""A head on frozen features: embeddings from any model in, class-incremental learning out.
+"""
+A head on frozen features
+=========================
+
+A head on frozen features: embeddings from any model in, class-incremental learning out::
 
     python examples/frozen_head.py
 
@@ -7,6 +11,8 @@ and never learns again; its hidden layer makes the embeddings. A Conche head on 
 digits, two new ones a task, one pass, no sample stored, its columns on four nodes. At the end it
 leaves as a plain scikit-learn model and, where skl2onnx is installed, as an ONNX file.
 """
+
+# sphinx_gallery_thumbnail_path = 'figures/class_incremental.png'
 
 from __future__ import annotations
 
@@ -67,6 +73,6 @@ def main(out: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
     parser.add_argument("--out", type=Path, default=Path("."), help="where to write head.onnx")
     main(parser.parse_args().out)

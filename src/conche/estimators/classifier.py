@@ -28,9 +28,8 @@ class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an
     loss : ``"squared"`` or ``"logistic"``.
     class_weight : what samples of a class count for: None, a dict, or ``"balanced"``: inversely to
         how often the class has come in the stream so far, this task included.
-    n_nodes, partition, solver, n_rounds, steps, tol, network, fit_intercept, scaling, missing, \
-seed :
-        as in `CoCoARegressor`.
+    n_nodes, partition, solver, n_rounds, steps, tol, network : as in `CoCoARegressor`.
+    fit_intercept, scaling, missing, device, seed : as in `CoCoARegressor`.
 
     Attributes
     ----------

@@ -31,11 +31,11 @@ class OfflineGap:
     """How far the offline ridge objective is above its minimum, in the unit of the objective:
     half the sum of squared residuals, plus the ridge."""
 
-    bound: float  # at most
+    bound: float  #: at most
     estimate: float
-    error: float  # of the estimate: one standard error
-    objective: float  # at the estimate
-    rounds: float = 0.0  # the part of it that more rounds would have saved; the rest is the rank's
+    error: float  #: of the estimate: one standard error
+    objective: float  #: at the estimate
+    rounds: float = 0.0  #: the part of it that more rounds would have saved; the rest is the rank's
 
     def relative(self, value: float) -> float:
         """As a share of the objective."""

@@ -26,9 +26,9 @@ TOL = 1e-8  # of the objective that it begins with
 class ElasticNetPath(NamedTuple):
     """What scikit-learn's ``enet_path`` answers, and how."""
 
-    alphas: Array  # decreasing
-    coefs: Array  # n_features x n_alphas
-    dual_gaps: Array  # at most, in the unit of scikit-learn's objective
+    alphas: Array  #: decreasing
+    coefs: Array  #: n_features x n_alphas
+    dual_gaps: Array  #: at most, in the unit of scikit-learn's objective
 
 
 def elastic_net_path(
@@ -49,8 +49,8 @@ def elastic_net_path(
     ----------
     X, y : one task: columns, dense or sparse, and one target.
     l1_ratio : the share of the L1 penalty.
-    alphas, eps : strengths of the penalty, or how many of them between the one that leaves no weight and
-        ``eps`` times that.
+    alphas, eps : strengths of the penalty, or how many of them between the one that leaves no
+        weight and ``eps`` times that.
     n_nodes, partition, network : as in `CoCoARegressor`.
 
     Examples

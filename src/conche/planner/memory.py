@@ -22,24 +22,24 @@ ROUNDS = 10  # of a task with limited memory, about; with room for all columns i
 class MemoryPlan:
     """The Conche method's row of a plan. Numbers of a task are those of the stream's last one."""
 
-    n_nodes: int  # any other gives the same error where nothing is lost
-    error: float  # over all tasks, after the last one
-    rank: int  # directions that are kept, all nodes together
-    loss: float  # by how much the error is above that of unlimited memory, relative to it
-    smallest_rank: int  # that loses no more than ``loss_limit``, and no larger one does
+    n_nodes: int  #: any other gives the same error where nothing is lost
+    error: float  #: over all tasks, after the last one
+    rank: int  #: directions that are kept, all nodes together
+    loss: float  #: by how much the error is above that of unlimited memory, relative to it
+    smallest_rank: int  #: that loses no more than ``loss_limit``, and no larger one does
     loss_limit: float
-    damping: float  # the ridge that the method would settle on, for standardised columns
-    numbers: int  # that a node keeps, at most
-    kept_bytes: int  # the same in bytes
-    coordinator_bytes: int  # that the coordinator keeps
-    rounds: int  # a task
-    bytes: int  # a task: both ways, all nodes
-    exchanges: int  # a task: how often all nodes are asked and waited for
-    seconds: float  # a task, on ``network``
+    damping: float  #: the ridge that the method would settle on, for standardised columns
+    numbers: int  #: that a node keeps, at most
+    kept_bytes: int  #: the same in bytes
+    coordinator_bytes: int  #: that the coordinator keeps
+    rounds: int  #: a task
+    bytes: int  #: a task: both ways, all nodes
+    exchanges: int  #: a task: how often all nodes are asked and waited for
+    seconds: float  #: a task, on ``network``
     network: str
-    discount: float  # the weight of the past per task with the least error on the newest task
-    newest: float  # that error
-    newest_undiscounted: float  # the same without a discount
+    discount: float  #: the weight of the past per task with the least error on the newest task
+    newest: float  #: that error
+    newest_undiscounted: float  #: the same without a discount
 
 
 class Errors(NamedTuple):
