@@ -13,7 +13,7 @@ help:
 	@echo "make cover   the tests, and how much of the source they cover (slower)"
 	@echo "make lint    ruff, mypy --strict, and the import contracts"
 	@echo "make bench   the benchmarks whose table the README shows"
-	@echo "make docs    the reference of all public names, in site/"
+	@echo "make docs    this project's site, in site/: tutorials, gallery, reference"
 	@echo "Another Python: make test PYTHON=python3.12"
 
 $(VENV)/.core: pyproject.toml
@@ -52,9 +52,17 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.dev
+$(VENV)/.docs: $(VENV)/.core
 	$(PIP) --editable '.[docs]'
-	$(BIN)/pdoc --docformat numpy --output-directory site conche
+	@touch $@
+
+docs: $(VENV)/.docs
+	rm -rf site docs/api/generated docs/examples
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet \
+		--fresh-env --jobs 2 -d .doctrees docs site
+	$(BIN)/python docs/check_site.py site
+	@echo "site/index.html"
 
 clean:
 	rm -rf .venv* .pytest_cache .mypy_cache .ruff_cache .coverage* demo site
+	rm -rf .doctrees docs/api/generated docs/commands.md docs/examples

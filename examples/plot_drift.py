@@ -12,6 +12,8 @@ that forget at different speeds are judged on every task before they learn it.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -39,7 +41,7 @@ models = {
     'discount="auto"': conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(discount="auto")),
 }
 errors: dict[str, list[float]] = {name: [] for name in models}
-for now, following in zip(stream[:-1], stream[1:], strict=True):
+for now, following in pairwise(stream):
     for name, model in models.items():
         model.partial_fit(now.X, now.y)
         errors[name].append(conche.generalization_error(model.coef_, [following]))

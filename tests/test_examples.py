@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import matplotlib
+import matplotlib.pyplot as plt
+import pytest
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
+STORIES = sorted(EXAMPLES.glob("plot_*.py"))
 
 
 def said(name: str, *options: str | Path) -> str:
@@ -33,3 +39,14 @@ def test_class_incremental(tmp_path: Path) -> None:
 def test_frozen_head(tmp_path: Path) -> None:
     out = said("frozen_head.py", "--out", tmp_path)
     assert "for 100% of the test samples" in out and "classes 0 to 9: accuracy 0.9" in out
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.stem)
+def test_a_story_draws_its_picture(story: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that the site's gallery runs."""
+    matplotlib.use("agg")
+    shown: list[int] = []
+    monkeypatch.setattr(plt, "show", lambda: shown.extend(plt.get_fignums()))
+    runpy.run_path(str(story), run_name="__main__")
+    plt.close("all")
+    assert shown, "no figure was shown"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import typer
@@ -17,8 +16,7 @@ def text() -> str:
     """All commands with their arguments and options, as Markdown."""
     command = typer.main.get_command(conche)
     found = get_docs_for_click(obj=command, ctx=typer.Context(command), name="conche")
-    title, _, rest = found.partition("\n")
-    return f"# The command line\n{rest}"
+    return "# The command line\n" + found.partition("\n")[2]
 
 
 def write(app: Sphinx) -> None:
