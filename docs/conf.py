@@ -74,11 +74,16 @@ sphinx_gallery_conf = {
 html_theme = "furo"
 html_title = "Conche"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
-    "light_css_variables": {"color-brand-primary": "#6b3e1f", "color-brand-content": "#8a4b1f"},
+    "light_css_variables": {
+        "color-brand-primary": "#6b3e1f",
+        "color-brand-content": "#8a4b1f",
+        "code-font-size": "0.78rem",  # a hundred characters fit
+    },
     "dark_css_variables": {"color-brand-primary": "#e0a878", "color-brand-content": "#e8b78c"},
     "navigation_with_keys": True,
 }
