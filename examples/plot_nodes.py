@@ -19,20 +19,19 @@ import numpy as np
 import conche
 
 nodes = [1, 2, 4, 8, 16, 32]
-setting = dict(n_samples=128, noise_var=0.01)
 theory, mean, stderr = [], [], []
 for n_nodes in nodes:
     partition = [64 // n_nodes] * n_nodes
     similarity = conche.theory.Similarity.shared(n_tasks=16, partition=partition, n_shared=48)
-    theory.append(conche.theory.generalization_error(similarity, **setting)[-1])
-    found = conche.simulate(16, partition=partition, n_shared=48, trials=100, seed=0, **setting)
+    theory.append(conche.theory.generalization_error(similarity, 128, noise_var=0.01)[-1])
+    found = conche.simulate(16, 128, partition, n_shared=48, noise_var=0.01, trials=100, seed=0)
     mean.append(found.mean[-1])
     stderr.append(found.stderr[-1])
 
 # %%
 # The plan looks at the same numbers, and at what the Conche method would reach.
 
-plan = conche.plan(n_features=64, n_tasks=16, n_shared=48, **setting)
+plan = conche.plan(n_features=64, n_samples=128, n_tasks=16, n_shared=48, noise_var=0.01)
 print(plan)
 
 # %%
