@@ -48,6 +48,7 @@ numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False  # `reference` chooses them
 default_role = "py:obj"
 add_module_names = False
+smartquotes = False  # --nodes is no dash
 highlight_language = "none"  # of blocks that do not say what they are
 python_use_unqualified_type_names = True
 

@@ -13,6 +13,8 @@ and ``conche.plan`` finds it.
 
 from __future__ import annotations
 
+import textwrap
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -32,7 +34,7 @@ for n_nodes in nodes:
 # The plan looks at the same numbers, and at what the Conche method would reach.
 
 plan = conche.plan(n_features=64, n_samples=128, n_tasks=16, n_shared=48, noise_var=0.01)
-print(plan)
+print(textwrap.fill(str(plan), 88))
 
 # %%
 # Dots are theory, bars are four standard errors of the simulation.
