@@ -52,7 +52,7 @@ smartquotes = False  # --nodes is no dash
 highlight_language = "none"  # of blocks that do not say what they are
 python_use_unqualified_type_names = True
 
-# The examples: those in RUN are run, the others need data and are shown
+# The examples: those called plot_ are run; the others have options or need data, and are shown
 warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples")],
