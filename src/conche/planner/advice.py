@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ..common.arrays import Array, even_sizes
 from ..common.checks import whole
 from ..common.words import counted
-from ..paper.theory import endless_error, spectral_radius
+from ..paper.theory.even import even_limits, even_radii
 from . import cost
 from .memory import MemoryPlan, foresee
 from .question import MANY_TASKS, Candidate, Horizon, Question, Remedy
@@ -84,7 +84,9 @@ def advise(question: Question, wanted: Wanted) -> Plan:
     nodes = candidate_nodes(p, wanted.n_nodes_max)
     if wanted.n_nodes is not None:
         nodes = sorted({*nodes, wanted.n_nodes})
-    table = [_candidate(question, K) for K in nodes]
+    radii = even_radii(p, nodes, question.n).tolist()
+    errors = question.errors(nodes)
+    table = [_candidate(question, K, errors[K], each) for K, each in zip(nodes, radii, strict=True)]
     fewest = least({row["n_nodes"]: row["error"] for row in table})
     best = next(row for row in table if row["n_nodes"] == fewest)
     chosen, remedies = best, []
@@ -93,10 +95,10 @@ def advise(question: Question, wanted: Wanted) -> Plan:
         remedies = find_remedies(question, chosen, table)
     horizon = []
     for later in (2 * T, 4 * T, None):
-        errors = {
-            K: question.limit(K) if later is None else question.error(even_sizes(p, K), later)
-            for K in nodes
-        }
+        if later is None:
+            errors = dict(zip(nodes, question.limit(nodes).tolist(), strict=True))
+        else:
+            errors = question.errors(nodes, later)
         K = least(errors)
         horizon.append(Horizon(n_tasks=later, n_nodes=K, error=errors[K]))
     memory = foresee(question, chosen["n_nodes"], wanted)
@@ -139,10 +141,9 @@ def candidate_nodes(n_features: int, most: int | None = None) -> list[int]:
     return sorted(powers | {k for k in range(1, limit + 1) if n_features % k == 0})
 
 
-def _candidate(question: Question, K: int) -> Candidate:
+def _candidate(question: Question, K: int, error: float, radius: float) -> Candidate:
     """One row of the table, with a warning where K nodes are to be avoided."""
-    n, sizes = question.n, even_sizes(question.n_features, K)
-    radius = spectral_radius(n, sizes)
+    sizes = even_sizes(question.n_features, K)
     gap, size, m = min(
         (abs(m - size), size, m)
         for m in np.unique(question.n_samples).tolist()
@@ -158,7 +159,7 @@ def _candidate(question: Question, K: int) -> Candidate:
     return Candidate(
         n_nodes=K,
         partition=sizes,
-        error=question.error(sizes),
+        error=error,
         spectral_radius=radius,
         warning=warning,
     )
@@ -171,12 +172,12 @@ def limit_of(
     noise_var: float,
     energy: float,
     drift: float = 0.0,
-) -> Callable[[int], float]:
-    """The error of endless tasks, as a function of the number of nodes."""
+) -> Callable[[Sequence[int]], Array]:
+    """The error of endless tasks, as a function of the numbers of nodes."""
     if drift > 0:  # distant tasks have nothing in common in the end
-        return lambda K: float("inf")
+        return lambda nodes: np.full(len(nodes), np.inf)
     n = int(np.median(n_samples))
-    return lambda K: endless_error(n, even_sizes(p, K), n_shared, noise_var, energy)
+    return lambda nodes: even_limits(p, nodes, n, n_shared, noise_var, energy)
 
 
 def least(errors: dict[int, float]) -> int:

@@ -13,6 +13,7 @@ from ..common.checks import real, whole
 from ..errors import CorrelationWarning, DataError, ParameterError
 from ..paper.sizes import Numbers, samples_per_task
 from ..paper.theory import Similarity, TaskStatistics, estimate
+from ..paper.theory.even import even_errors
 from ..tasks import Task
 from .advice import ALGORITHM, Plan, advise, limit_of
 from .question import Question
@@ -85,6 +86,9 @@ def _task_model_1(
         drifts=drift > 0,
         similarity=lambda T, sizes: Similarity.shared(
             T, sizes, n_shared / n_features * sum(sizes), energy, drift
+        ),
+        even=lambda nodes, ns: even_errors(
+            n_features, nodes, ns, n_shared, noise_var, energy, drift
         ),
         limit=limit_of(n_features, samples, n_shared, noise_var, energy, drift),
         setting=f"p = {n_features:,}, n = {several(samples)}, T = {len(samples)}, "
@@ -182,6 +186,9 @@ def _question(found: TaskStatistics) -> Question:
         drifts=drifting,
         spectrum=found.spectrum,
         similarity=similarity,
+        even=None
+        if drifting
+        else lambda nodes, ns: even_errors(p, nodes, ns, n_shared, noise_var, energy),
         limit=limit_of(p, found.n_samples, n_shared, noise_var, energy),
         setting=f"p = {p:,}, n = {several(found.n_samples)}, T = {T}; estimated: noise "
         f"{noise_var:.3g}, energy {energy:.3g}, {common:.3g} of it common",

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from ..common.arrays import Array
+from ..common.arrays import Array, even_sizes
 from ..paper.theory import Similarity, generalization_error
 from .twin import Shape
 
@@ -50,8 +50,8 @@ class Horizon(TypedDict):
 class Question:
     """What is asked of the theory: sizes, noise, and how similar the tasks are.
 
-    ``similarity`` gives it for a number of tasks and block sizes, ``limit`` the error of endless
-    tasks on a number of nodes with even blocks.
+    ``similarity`` gives it for a number of tasks and block sizes, ``limit`` the errors of endless
+    tasks on these numbers of nodes with even blocks.
     """
 
     n_features: int
@@ -60,12 +60,14 @@ class Question:
     energy: float
     common: float  # of it, in all tasks
     similarity: Callable[[int, Sequence[int]], Similarity]
-    limit: Callable[[int], float]
+    limit: Callable[[Sequence[int]], Array]
     assumptions: list[str]
     setting: str
     drift: float = 0.0  # squared length of a step of all unknowns, from task to task
     drifts: bool = False  # whether neighbouring tasks are more alike than distant ones
     spectrum: Array | None = None  # of the columns' covariance; None: all eigenvalues are 1
+    even: Callable[[Sequence[int], Array], Array] | None = None  # nodes and samples -> curves,
+    # where all pairs of tasks are equally alike: many networks at once
 
     @property
     def n_tasks(self) -> int:
@@ -92,6 +94,20 @@ class Question:
             self.spectrum,
         )
 
+    def errors(self, nodes: Sequence[int], n_tasks: int | None = None) -> dict[int, float]:
+        """`error` of even blocks on each of these numbers of nodes, one round a task."""
+        if self.even is None:
+            p = self.n_features
+            return {K: self.error(even_sizes(p, K), n_tasks) for K in nodes}
+        last = self.even(nodes, self._samples(n_tasks))[:, -1]
+        found = np.where(np.isnan(last), np.inf, np.maximum(last, 0.0))
+        return dict(zip(nodes, found.tolist(), strict=True))
+
+    def _samples(self, n_tasks: int | None) -> Array:
+        """Of every task that is foreseen; a longer stream has typical tasks."""
+        T = min(n_tasks or self.n_tasks, MANY_TASKS)
+        return self.n_samples if self.n_tasks == T else np.full(T, self.n)
+
     def error(
         self,
         sizes: Sequence[int],
@@ -103,8 +119,8 @@ class Question:
 
         ``n_tasks`` None takes as many as were asked for; a longer stream has typical tasks.
         """
-        T = min(n_tasks or self.n_tasks, MANY_TASKS)
-        ns = self.n_samples if self.n_tasks == T else np.full(T, self.n)
+        ns = self._samples(n_tasks)
+        T = len(ns)
         if n_rounds > 1 or damping is not None:
             sizes, ns = self.reduced(sizes, ns)
         draws = self.draws(sizes)
