@@ -67,11 +67,11 @@ def plan(
     real("noise_var", noise_var, 0, LARGEST_NUMBER)
     real("energy", energy, 0, LARGEST_NUMBER)
     real("drift", drift, 0, LARGEST_NUMBER)
-    question = _task_model_1(n_features, samples, n_shared, noise_var, energy, drift)
+    question = task_model_1(n_features, samples, n_shared, noise_var, energy, drift)
     return advise(question, Wanted.of(terms, n_features))
 
 
-def _task_model_1(
+def task_model_1(
     n_features: int, samples: Array, n_shared: float, noise_var: float, energy: float, drift: float
 ) -> Question:
     """What is asked, from numbers."""

@@ -119,18 +119,28 @@ class Question:
 
         ``n_tasks`` None takes as many as were asked for; a longer stream has typical tasks.
         """
-        ns = self._samples(n_tasks)
-        T = len(ns)
-        if n_rounds > 1 or damping is not None:
-            sizes, ns = self.reduced(sizes, ns)
-        draws = self.draws(sizes)
-        with np.errstate(over="ignore", invalid="ignore"):  # what diverges, diverges
-            curve = generalization_error(
-                self.similarity(T, sizes), ns, self.noise_var, n_rounds, damping, draws
-            )
-        if np.isnan(curve[-1]):
+        last = self.curve(sizes, n_tasks, n_rounds, damping)[-1]
+        if np.isnan(last):
             return float("inf")
-        return max(0.0, float(curve[-1]))  # an estimated similarity may put it below
+        return max(0.0, float(last))  # an estimated similarity may put it below
+
+    def curve(
+        self,
+        sizes: Sequence[int],
+        n_tasks: int | None = None,
+        n_rounds: int = 1,
+        damping: float | None = None,
+    ) -> Array:
+        """The same after every task; as it comes, nan where it has overflowed."""
+        ns = self._samples(n_tasks)
+        drawn = n_rounds > 1 and min(sizes) <= max(ns) + 1  # of wider blocks there is a closed form
+        if drawn or damping is not None:
+            sizes, ns = self.reduced(sizes, ns)
+        similarity = self.similarity(len(ns), sizes)
+        with np.errstate(over="ignore", invalid="ignore"):  # what diverges, diverges
+            return generalization_error(
+                similarity, ns, self.noise_var, n_rounds, damping, self.draws(sizes)
+            )
 
     def reduced(self, sizes: Sequence[int], ns: Array) -> tuple[Sequence[int], Array]:
         """A stream in the same proportions that is small enough to draw: errors hardly change.

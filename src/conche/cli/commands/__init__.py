@@ -1,3 +1,3 @@
 """One module per command; importing it hangs the command on the app, in the order of the help."""
 
-from . import train, predict, evaluate, info, demo, plan, reproduce  # noqa: F401, I001
+from . import train, predict, evaluate, info, demo, plan, explore, reproduce  # noqa: F401, I001

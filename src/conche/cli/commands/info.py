@@ -27,7 +27,7 @@ def info(options: Info) -> None:
     from ..reports import models, objects
 
     model, run = load_run(options.model)
-    known = models.known_of(model, run, options.model)
+    known = models.known_beside(model, run, options.model)
     if options.json:
         objects.print_object(known)
     else:

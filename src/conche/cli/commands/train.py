@@ -148,7 +148,7 @@ def train(options: Train) -> None:
     if not launched_rank():
         write_record(options, [record["seconds"] for record in model.tasks_])
     if options.json:
-        objects.print_object(models.known_of(model, safe.run, options.out))
+        objects.print_object(models.known_beside(model, safe.run, options.out))
     elif not options.quiet:
         streams.trained(model, options.out)
 

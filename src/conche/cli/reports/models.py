@@ -11,6 +11,7 @@ from rich.table import Table
 
 from ...common.words import counted, number, shortened, size
 from ...estimators.base import LinearModel
+from ...explore.known import known_of
 from ...model_file import Run
 from ..console import Console
 from ..record import seconds_of
@@ -19,40 +20,9 @@ from .streams import LONGEST_NAME
 MANY = 12  # rows of the history that are shown without --json
 
 
-def known_of(model: LinearModel, run: Run | None, file: Path) -> dict[str, Any]:
-    """Everything there is to say about a model, by name."""
-    defaults = type(model)().get_params(deep=False)
-    given = {k: v for k, v in model.get_params(deep=False).items() if v != defaults.get(k)}
-    given.pop("network", None)
-    partition, schema = model.partition_, model.state_.schema
-    paths = model.state_, *model.state_.rivals  # with discount="auto", several pasts
-    nodes_of = [node for path in paths for node in model.node_states(path)]
-    kept = sum(array.nbytes for node in nodes_of for array in node.to_arrays().values())
-    names = schema.names
-    nodes = [
-        {"columns": len(own), "some": [] if names is None else [names[j] for j in own[:3]]}
-        for own in partition
-    ]
-    tasks = [dict(record) for record in model.tasks_]
-    for record, name in zip(tasks, run.tasks if run is not None else (), strict=False):
-        record["name"] = name
-    for record, took in zip(tasks, seconds_of(file), strict=False):
-        record["seconds"] = took
-    classes = model.state_.classes
-    return {
-        "file": str(file),
-        "class": type(model).__name__,
-        "target": None if run is None else run.target,
-        "tasks": len(tasks),
-        "samples": sum(record["samples"] for record in tasks),
-        "columns": schema.n_features,
-        "classes": None if classes is None else classes.tolist(),
-        "options": {name: str(value) for name, value in given.items()},
-        "nodes": nodes,
-        "file_bytes": file.stat().st_size,
-        "kept_bytes": kept,
-        "history": tasks,
-    }
+def known_beside(model: LinearModel, run: Run | None, file: Path) -> dict[str, Any]:
+    """`known_of` it, with the seconds that its record has."""
+    return known_of(model, run, file, seconds_of(file))
 
 
 def print_known(known: dict[str, Any], wide: bool = False) -> None:

@@ -1,0 +1,145 @@
+"""What theory says, as plain data for the page: errors over nodes and over tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..common.arrays import Array, even_sizes
+from ..paper.theory import Similarity, offline_error
+from ..paper.theory.even import even_errors, even_radii
+from ..planner import plan
+from ..planner.advice import NEAR_SQUARE
+from ..planner.plan import task_model_1
+from ..planner.question import Question
+from .settings import MOST_NODES, Setting
+
+GRID = 600  # numbers of nodes at which bad sizes are looked for
+DRAWN_NODES = 128  # at most, where moments of several rounds must be drawn
+
+
+def nodes_answer(setting: Setting) -> dict[str, Any]:
+    """The error over the number of nodes: Algorithm 1, the Conche method, offline; and advice."""
+    p, n, T = setting.n_features, setting.n_samples, setting.n_tasks
+    advice = plan(p, n, T, setting.n_shared, setting.noise_var)
+    alike = Similarity.shared(T, [p], setting.n_shared)
+    offline = float(offline_error(alike, n, setting.noise_var)[-1])
+    memory, rounds = advice.memory, advice.rounds
+    return {
+        "nodes": [row["n_nodes"] for row in advice.table],
+        "errors": [row["error"] for row in advice.table],
+        "radii": [row["spectral_radius"] for row in advice.table],
+        "warnings": [row["warning"] for row in advice.table],
+        "conche": memory.error,
+        "offline": offline,
+        "best": {"n_nodes": advice.n_nodes, "error": advice.error},
+        "bands": bands(setting),
+        "text": advice.text,
+        "assumptions": advice.assumptions,
+        "rank": memory.rank,
+        "loss": memory.loss,
+        "methods": [
+            {
+                "method": name,
+                "nodes": row.n_nodes,
+                "error": error,
+                "kept_bytes": row.kept_bytes,
+                "bytes": row.bytes,
+                "exchanges": row.exchanges,
+                "seconds": row.seconds,
+            }
+            for name, error, row in (
+                ("Algorithm 1", advice.error, rounds),
+                ("Conche method", memory.error, memory),
+            )
+        ],
+        "command": setting.command(),
+    }
+
+
+def bands(setting: Setting) -> list[dict[str, Any]]:
+    """From which to which number of nodes sizes are bad: nearly square blocks, or errors that grow
+    with every task."""
+    p, n = setting.n_features, setting.n_samples
+    most = min(p, MOST_NODES)
+    nodes = np.unique(np.geomspace(1, most, GRID).round().astype(int)) if most > 1 else np.ones(1)
+    sizes = p / nodes
+    near = np.abs(sizes - n) < np.maximum(NEAR_SQUARE * n, 1.5)
+    with np.errstate(over="ignore", invalid="ignore"):
+        grows = even_radii(p, nodes.astype(int).tolist(), n) >= 1
+    return [
+        {"kind": kind, "from": int(nodes[a]), "to": int(nodes[b])}
+        for kind, bad in (("unstable", grows), ("near-square", near))
+        for a, b in _runs(bad)
+    ]
+
+
+def _runs(bad: Array) -> list[tuple[int, int]]:
+    """First and last place of every run of true values."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], bad.astype(int), [0]])))
+    return [(int(a), int(b) - 1) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def rounds_answer(setting: Setting) -> dict[str, Any]:
+    """Algorithm 1 with several rounds a task, over the number of nodes.
+
+    Where blocks have more columns than a task has samples, it is the closed form; elsewhere moments
+    are drawn, for up to `DRAWN_NODES` nodes.
+    """
+    p, question = setting.n_features, _question(setting)
+    nodes = [K for K in (1 << i for i in range(17)) if p >= K and _can(setting, K)]
+    errors = [question.error(even_sizes(p, K), n_rounds=setting.n_rounds) for K in nodes]
+    return {"nodes": nodes, "errors": errors, "rounds": setting.n_rounds}
+
+
+def tasks_answer(setting: Setting, nodes: list[int]) -> dict[str, Any]:
+    """The error after every task on these numbers of nodes; and of offline solutions."""
+    p, n, T = setting.n_features, setting.n_samples, setting.n_tasks
+    ns, question = np.full(T, n), _question(setting)
+    curves = []
+    if setting.n_rounds == 1:
+        found = even_errors(p, nodes, ns, setting.n_shared, setting.noise_var)
+        curves = [{"n_nodes": K, "errors": row} for K, row in zip(nodes, found, strict=True)]
+    else:
+        for K in nodes:
+            known = _can(setting, K)
+            errors = (
+                question.curve(even_sizes(p, K), n_rounds=setting.n_rounds)
+                if known
+                else np.full(T, np.nan)
+            )
+            curves.append({"n_nodes": K, "errors": errors, "drawn_too_large": not known})
+    alike = Similarity.shared(T, [p], setting.n_shared)
+    advice = plan(p, n, T, setting.n_shared, setting.noise_var)
+    ridge = offline_error(alike, ns, setting.noise_var, max(advice.memory.damping, 1e-12))
+    return {
+        "tasks": list(range(1, T + 1)),
+        "curves": curves,
+        "offline": offline_error(alike, ns, setting.noise_var),
+        "conche": ridge * (1 + advice.memory.loss),
+        "damping": advice.memory.damping,
+        "radii": even_radii(p, nodes, n),
+        "command": _python(setting, nodes),
+    }
+
+
+def _question(setting: Setting) -> Question:
+    samples = np.full(setting.n_tasks, setting.n_samples)
+    return task_model_1(setting.n_features, samples, setting.n_shared, setting.noise_var, 1.0, 0.0)
+
+
+def _can(setting: Setting, K: int) -> bool:
+    """Whether errors of several rounds are had in little time."""
+    return K <= DRAWN_NODES or setting.n_features // K > setting.n_samples + 1
+
+
+def _python(setting: Setting, nodes: list[int]) -> str:
+    """A line of Python that prints the curve of the first number of nodes."""
+    p, K = setting.n_features, nodes[0]
+    sizes = f"[{p // K}] * {K}" if p % K == 0 else str(even_sizes(p, K) if K <= 16 else "...")
+    return (
+        f'python -c "from conche import theory; print(theory.generalization_error('
+        f"theory.Similarity.shared({setting.n_tasks}, {sizes}, {setting.n_shared:.12g}), "
+        f'{setting.n_samples}, {setting.noise_var:.12g}, n_rounds={setting.n_rounds}))"'
+    )

@@ -1,0 +1,55 @@
+"""Everything that a model's file says of itself, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..estimators.base import LinearModel
+from ..model_file import Run
+
+
+def known_of(
+    model: LinearModel, run: Run | None, file: Path, seconds: Sequence[float] = ()
+) -> dict[str, Any]:
+    """A model and what it was trained on.
+
+    Parameters
+    ----------
+    model, run : as `conche.model_file.load_run` gives them.
+    file : which they are from.
+    seconds : that the tasks took; a file that ``conche train`` wrote has none.
+    """
+    defaults = type(model)().get_params(deep=False)
+    given = {k: v for k, v in model.get_params(deep=False).items() if v != defaults.get(k)}
+    given.pop("network", None)
+    partition, schema = model.partition_, model.state_.schema
+    paths = model.state_, *model.state_.rivals  # with discount="auto", several pasts
+    nodes_of = [node for path in paths for node in model.node_states(path)]
+    kept = sum(array.nbytes for node in nodes_of for array in node.to_arrays().values())
+    names = schema.names
+    nodes = [
+        {"columns": len(own), "some": [] if names is None else [names[j] for j in own[:3]]}
+        for own in partition
+    ]
+    tasks = [dict(record) for record in model.tasks_]
+    for record, name in zip(tasks, run.tasks if run is not None else (), strict=False):
+        record["name"] = name
+    for record, took in zip(tasks, seconds, strict=False):
+        record["seconds"] = took
+    classes = model.state_.classes
+    return {
+        "file": str(file),
+        "class": type(model).__name__,
+        "target": None if run is None else run.target,
+        "tasks": len(tasks),
+        "samples": sum(record["samples"] for record in tasks),
+        "columns": schema.n_features,
+        "classes": None if classes is None else classes.tolist(),
+        "options": {name: str(value) for name, value in given.items()},
+        "nodes": nodes,
+        "file_bytes": file.stat().st_size,
+        "kept_bytes": kept,
+        "history": tasks,
+    }

@@ -1,0 +1,112 @@
+"""A trained model as plain data: what the page and the reports show of it."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..common.plain import defined
+from ..common.version import __version__
+from ..estimators.base import LinearModel
+from ..evaluation import Evaluation, mean_of
+from ..model_file import Run
+from .known import known_of
+from .spectrum import spectrum_of
+
+MOST_ROUNDS = 2000  # records of rounds that are shown
+MOST_NAMES = 200  # of a node's columns
+PACKAGES = ("numpy", "scipy", "scikit-learn")
+NO_MATRIX = (
+    "The error matrix needs test tasks: conche evaluate {file} STREAM --target COLUMN --report "
+    "report.html, or conche explore {file} --stream STREAM."
+)
+
+
+def description(
+    model: LinearModel,
+    run: Run | None,
+    file: Path,
+    *,
+    seconds: Sequence[float] = (),
+    found: Evaluation | None = None,
+    command: str = "",
+    name: str = "",
+) -> dict[str, Any]:
+    """Everything there is to show of a model, as JSON has it.
+
+    Parameters
+    ----------
+    model, run : as `conche.model_file.load_run` gives them.
+    file : which they are from.
+    seconds : that the tasks took, where they are known.
+    found : how well it does on test tasks, if that was looked at.
+    command : what was typed.
+    name : of the file, as it is shown; its own unless given.
+    """
+    known = known_of(model, run, file, seconds)
+    known["file"] = name or file.name
+    names = model.state_.schema.names
+    for node, own in zip(known["nodes"], model.partition_, strict=True):
+        node["names"] = [] if names is None else [str(names[j]) for j in own[:MOST_NAMES]]
+        node.pop("some")
+    history = model.history_
+    of_task: dict[int, int] = {}
+    for record in history:
+        of_task[record["task"]] = max(of_task.get(record["task"], 0), record["round"])
+    for task in known["history"]:
+        task["rounds"] = of_task.get(task["task"], 0)
+        task.setdefault("name", str(task["task"]))
+    rounds = history[-MOST_ROUNDS:]
+    known["rounds"] = [
+        {key: record[key] for key in ("task", "round", "residual", "loss", "bytes")}
+        for record in rounds
+    ]
+    known["spectrum"] = spectrum_of(model)
+    known["matrix"] = None if found is None else matrix_of(found)
+    known["without"] = NO_MATRIX.format(file=known["file"]) if found is None else None
+    known["error"] = "error rate" if known["classes"] is not None else "mean squared error"
+    known["command"] = command or f"conche info {known['file']} --json"
+    known["versions"] = versions()
+    plain: dict[str, Any] = defined(known)
+    return plain
+
+
+def matrix_of(found: Evaluation) -> dict[str, Any]:
+    """The error matrix, and what it comes to."""
+    values = found.values
+    square = len(values) > 1 and values.shape[0] == values.shape[1]
+    worse = -found.metric.better * values
+    since = np.tril(np.ones(values.shape, dtype=bool))
+    changes = np.where(since, worse - np.diag(worse), np.nan) if square else None
+    rows = found.learnt if any(found.learnt) else [str(i + 1) for i in range(len(values))]
+    return {
+        "metric": found.metric.title,
+        "rate": found.metric.rate,
+        "better": found.metric.better,
+        "tasks": found.tasks,
+        "learnt": rows if len(rows) > 1 else ["all tasks"],
+        "values": values,
+        "changes": changes,
+        "average": found.average,
+        "forgetting": found.forgetting,
+        "seen": [mean_of(row[: i + 1]) for i, row in enumerate(values)] if square else None,
+        "all": [mean_of(row) for row in values],
+        "offline": found.offline,
+        "offline_average": None if found.offline is None else mean_of(found.offline),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of what the numbers were made with."""
+    known = {"conche": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            known[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return known

@@ -1,0 +1,77 @@
+"""What may be given to `conche explore`: a model's file, a checkpoint, or a stream to be learnt."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import ParameterError
+from ..evaluation import evaluate
+from ..model_file import load_run, save
+from ..tasks import FileStream
+from ..training import CHECKPOINT, make_model, train
+from .model import description
+from .shown import Loading
+
+FEW = 4  # nodes that a stream is learnt on, unless the user says
+
+
+def model_in(place: str) -> Path | None:
+    """The model that is meant; None where it is a stream."""
+    path = Path(place)
+    if path.is_dir() and (path / CHECKPOINT).is_file():
+        return path / CHECKPOINT
+    return path if path.suffix == ".conche" or path.is_file() else None
+
+
+def of_model(
+    file: Path, stream: str | None, target: str | None, seconds: Sequence[float]
+) -> Loading:
+    """A model that is read now; on which tasks it is tested is read when somebody looks."""
+    model, run = load_run(file)
+    command = f"conche info {file.name} --json"
+    tests = None
+    if stream is not None:
+        aim = target or (run.target if run is not None else None)
+        if aim is None:
+            raise ParameterError("--stream needs --target: the model does not say what it predicts")
+        missing = "keep" if model.missing == "mean" else "refuse"
+        tests = FileStream(stream, aim, missing=missing)
+        tests = tests.of_model(getattr(model, "feature_names_in_", None))
+        command = f"conche evaluate {file.name} {stream} --target {aim} --json"
+
+    def load() -> dict[str, Any]:
+        found = None if tests is None else evaluate(model, run, tests)
+        return description(model, run, file, seconds=seconds, found=found, command=command)
+
+    return load
+
+
+def of_stream(place: str, target: str | None, nodes: int | None) -> Loading:
+    """A stream of task files: learnt when somebody looks, and tested on its own tasks."""
+    if target is None:
+        raise ParameterError(f"--target is missing: which column of {place} is to be predicted?")
+    stream = FileStream(place, target, missing="keep")
+    stream.check()
+    labels = stream.task(0).y.dtype.kind == "U"
+    K = min(FEW, len(stream.columns)) if nodes is None else nodes
+
+    def load() -> dict[str, Any]:
+        with tempfile.TemporaryDirectory(prefix="conche-") as folder, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the page says how far from offline it is
+            model = make_model("memory", labels, {}, n_nodes=K, missing="mean", scaling="first")
+            run = train(model, stream)
+            file = Path(folder) / "model.conche"
+            save(model, file, run=run)
+            command = (
+                f"conche train {place} --target {target} --nodes {K} --missing mean "
+                f"--out model.conche"
+            )
+            found = evaluate(model, run, stream)
+            name = f"{Path(place).name}, learnt on {K} nodes"
+            return description(model, run, file, found=found, command=command, name=name)
+
+    return load

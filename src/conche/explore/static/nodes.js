@@ -1,0 +1,142 @@
+// The error over the number of nodes.
+import { latest, query } from "./api.js";
+import { chart } from "./chart.js";
+import { STREAM } from "./controls.js";
+import { h, say } from "./dom.js";
+import { figure } from "./figure.js";
+import { bytes, number, seconds, whole } from "./format.js";
+import { simulation } from "./simulation.js";
+import { get } from "./state.js";
+import { table } from "./table.js";
+
+const MOST_POINTS = 12;
+
+export function nodesView() {
+  const advice = h("p", { className: "advice" }, "One moment ...");
+  const failed = h("p", { className: "failed", role: "alert", hidden: true });
+  const drawn = figure("h2");
+  drawn.node.classList.add("wide");
+  const methods = h("div", {});
+  const assumed = h("p", { className: "note" });
+  let answer = null;
+  let more = null; // several rounds
+  let points = [];
+  let again = false; // the address asks for a simulation
+  const simulated = simulation({
+    kind: "points", label: "Simulate points",
+    wish: () => ({ ...stream(), nodes: some(answer?.nodes ?? [1]) }),
+    show: (results) => { points = results; draw(); },
+  });
+  const node = h("div", {}, failed, drawn.node, simulated.node,
+    h("section", { className: "panel advice-panel" }, h("h2", {}, "Advice"), advice, methods, assumed));
+
+  function stream() {
+    const state = get();
+    return Object.fromEntries(STREAM.map((key) => [key, state[key]]));
+  }
+
+  function draw() {
+    if (!answer) return;
+    const series = seriesOf(answer, more, points);
+    drawn.update({
+      title: "Error over the number of nodes", name: "error-over-nodes",
+      note: bad(answer), command: answer.command,
+      legend: [...series.filter((each) => each.name !== "best").map((each) => [each.name, each.className]), ...bandLegend(answer)],
+      draw: (width) => chart({
+        title: "Error over the number of nodes", width, height: Math.min(Math.max(width * 0.5, 280), 460),
+        series, bands: answer.bands,
+        x: { label: "number of nodes, K", log: true, base: 2, range: [1, Math.max(answer.nodes.at(-1), 2)] },
+        y: { label: "error over all tasks", log: "auto" },
+      }),
+      columns: ["nodes", "algorithm_1", "conche", "offline", "spectral_radius", "warning", "simulated", "stderr"],
+      rows: answer.nodes.map((K, i) => {
+        const point = points.find((each) => each.n_nodes === K);
+        return [K, answer.errors[i], answer.conche, answer.offline, answer.radii[i], answer.warnings[i], point?.mean.at(-1), point?.stderr.at(-1)];
+      }),
+    });
+    drawn.node.dataset.best = answer.best.n_nodes;
+  }
+
+  function show(data) {
+    answer = data;
+    failed.hidden = true;
+    advice.textContent = data.text;
+    methods.replaceChildren(methodsTable(data));
+    assumed.textContent = `Assumed: ${data.assumptions.join("; ")}.`;
+    draw();
+    say(`Best: ${data.best.n_nodes} nodes, error ${number(data.best.error)}`);
+    const state = get();
+    if (state.rounds > 1) askMore(`/api/rounds?${query(state, STREAM)}`);
+    if (again) simulated.run();
+    again = false;
+  }
+
+  const fail = (why) => { failed.textContent = why; failed.hidden = false; };
+  const askNodes = latest(show, fail);
+  const askMore = latest((data) => { more = data.rounds === get().rounds ? data : null; draw(); }, fail);
+  return {
+    node,
+    update(state, change) {
+      if (change && !STREAM.some((key) => key in change)) return;
+      if (answer) simulated.reset();
+      again = !change && state.sim === "points";
+      more = state.rounds > 1 ? more : null;
+      askNodes(`/api/nodes?${query(state, STREAM)}`);
+    },
+    end() { simulated.reset(); },
+  };
+}
+
+function seriesOf(answer, more, points) {
+  const warned = answer.warnings.map((warning) => (warning ? "warned" : ""));
+  const out = [{
+    name: "Algorithm 1, one round (theory)", className: "s2", x: answer.nodes, y: answer.errors, mark: "circle",
+    markers: answer.warnings.map((warning) => (warning ? "cross" : "circle")), classes: warned, notes: answer.warnings,
+  }];
+  if (more) {
+    out.push({ name: `Algorithm 1, ${more.rounds} rounds (theory)`, className: "s5 dash", x: more.nodes, y: more.errors, mark: "triangle" });
+  }
+  out.push({ name: `Conche method, rank ${whole(answer.rank)}`, className: "s1", level: answer.conche });
+  out.push({ name: "Offline, all tasks at once", className: "s4 dot", level: answer.offline });
+  if (points.length) {
+    out.push({
+      name: "Simulated, ± standard error", className: "s3", line: false, mark: "diamond",
+      x: points.map((each) => each.n_nodes), y: points.map((each) => each.mean.at(-1)), stderr: points.map((each) => each.stderr.at(-1)),
+    });
+  }
+  if (answer.best.error !== null) {
+    out.push({ name: "best", className: "best", silent: true, line: false, mark: "star", x: [answer.best.n_nodes], y: [answer.best.error] });
+  }
+  return out;
+}
+
+function bandLegend(answer) {
+  const kinds = new Set(answer.bands.map((band) => band.kind));
+  const names = { unstable: "unstable: grows with every task", "near-square": "near-square: blocks close to the samples" };
+  return [...kinds].map((kind) => [names[kind], `swatch ${kind}`]);
+}
+
+function bad(answer) {
+  return answer.bands.map((band) => `${band.kind}: ${band.from === band.to ? band.from : `${whole(band.from)} to ${whole(band.to)}`} nodes`).join("; ");
+}
+
+function some(nodes) {
+  const few = nodes.filter((K) => Number.isInteger(Math.log2(K)));
+  const step = Math.ceil(few.length / MOST_POINTS);
+  return few.filter((_, i) => i % step === 0);
+}
+
+function methodsTable(data) {
+  return table({
+    caption: "What each method keeps and sends", rows: data.methods,
+    columns: [
+      { name: "Method", key: "method", text: true },
+      { name: "Error", key: "error", show: (v) => number(v ?? Infinity) },
+      { name: "Nodes", key: "nodes", show: whole },
+      { name: "A node keeps", key: "kept_bytes", show: bytes },
+      { name: "Sent a task", key: "bytes", show: bytes },
+      { name: "Exchanges", key: "exchanges" },
+      { name: "Time a task", key: "seconds", show: seconds },
+    ],
+  });
+}
