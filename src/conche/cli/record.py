@@ -15,7 +15,7 @@ from ..common.atomic import write_atomically
 from ..common.version import __version__
 from ..errors import ParameterError
 
-UNSAID = ("config", "resume", "quiet", "json", "wide")  # of one call, not of the run
+UNSAID = ("config", "resume", "quiet", "json", "wide", "report")  # of one call, not of the run
 
 
 def beside(model: Path) -> Path:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..common.arrays import Array, even_sizes
+from ..common.threads import blas_threads
 from ..paper.theory import Similarity, offline_error
 from ..paper.theory.even import even_errors, even_radii
-from ..planner import plan
+from ..planner import Plan, plan
 from ..planner.advice import NEAR_SQUARE
 from ..planner.plan import task_model_1
 from ..planner.question import Question
@@ -22,7 +23,7 @@ DRAWN_NODES = 128  # at most, where moments of several rounds must be drawn
 def nodes_answer(setting: Setting) -> dict[str, Any]:
     """The error over the number of nodes: Algorithm 1, the Conche method, offline; and advice."""
     p, n, T = setting.n_features, setting.n_samples, setting.n_tasks
-    advice = plan(p, n, T, setting.n_shared, setting.noise_var)
+    advice = _plan(setting)
     alike = Similarity.shared(T, [p], setting.n_shared)
     offline = float(offline_error(alike, n, setting.noise_var)[-1])
     memory, rounds = advice.memory, advice.rounds
@@ -89,7 +90,8 @@ def rounds_answer(setting: Setting) -> dict[str, Any]:
     """
     p, question = setting.n_features, _question(setting)
     nodes = [K for K in (1 << i for i in range(17)) if p >= K and _can(setting, K)]
-    errors = [question.error(even_sizes(p, K), n_rounds=setting.n_rounds) for K in nodes]
+    with blas_threads(1):
+        errors = [question.error(even_sizes(p, K), n_rounds=setting.n_rounds) for K in nodes]
     return {"nodes": nodes, "errors": errors, "rounds": setting.n_rounds}
 
 
@@ -111,7 +113,7 @@ def tasks_answer(setting: Setting, nodes: list[int]) -> dict[str, Any]:
             )
             curves.append({"n_nodes": K, "errors": errors, "drawn_too_large": not known})
     alike = Similarity.shared(T, [p], setting.n_shared)
-    advice = plan(p, n, T, setting.n_shared, setting.noise_var)
+    advice = _plan(setting)
     ridge = offline_error(alike, ns, setting.noise_var, max(advice.memory.damping, 1e-12))
     return {
         "tasks": list(range(1, T + 1)),
@@ -122,6 +124,17 @@ def tasks_answer(setting: Setting, nodes: list[int]) -> dict[str, Any]:
         "radii": even_radii(p, nodes, n),
         "command": _python(setting, nodes),
     }
+
+
+def _plan(setting: Setting) -> Plan:
+    with blas_threads(1):  # small matrices: on a busy machine threads would wait for each other
+        return plan(
+            setting.n_features,
+            setting.n_samples,
+            setting.n_tasks,
+            setting.n_shared,
+            setting.noise_var,
+        )
 
 
 def _question(setting: Setting) -> Question:

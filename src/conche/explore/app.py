@@ -61,10 +61,12 @@ def make_app(shown: Shown) -> Starlette:
         return Response(served[name], media_type=f"{kind}; charset=utf-8")
 
     async def nodes(request: Request) -> Response:
-        return await _answer(lambda: _answers().nodes_answer(_setting(request)))
+        setting = _setting(request)
+        return await _answer(lambda: _answers().nodes_answer(setting))
 
     async def rounds(request: Request) -> Response:
-        return await _answer(lambda: _answers().rounds_answer(_setting(request)))
+        setting = _setting(request)
+        return await _answer(lambda: _answers().rounds_answer(setting))
 
     async def tasks(request: Request) -> Response:
         setting = _setting(request)

@@ -36,6 +36,7 @@ def description(
     found: Evaluation | None = None,
     command: str = "",
     name: str = "",
+    on: str = "test",
 ) -> dict[str, Any]:
     """Everything there is to show of a model, as JSON has it.
 
@@ -47,6 +48,7 @@ def description(
     found : how well it does on test tasks, if that was looked at.
     command : what was typed.
     name : of the file, as it is shown; its own unless given.
+    on : which tasks ``found`` is about: test, or training.
     """
     known = known_of(model, run, file, seconds)
     known["file"] = name or file.name
@@ -67,7 +69,7 @@ def description(
         for record in rounds
     ]
     known["spectrum"] = spectrum_of(model)
-    known["matrix"] = None if found is None else matrix_of(found)
+    known["matrix"] = None if found is None else matrix_of(found, on)
     known["without"] = NO_MATRIX.format(file=known["file"]) if found is None else None
     known["error"] = "error rate" if known["classes"] is not None else "mean squared error"
     known["command"] = command or f"conche info {known['file']} --json"
@@ -76,8 +78,8 @@ def description(
     return plain
 
 
-def matrix_of(found: Evaluation) -> dict[str, Any]:
-    """The error matrix, and what it comes to."""
+def matrix_of(found: Evaluation, on: str = "test") -> dict[str, Any]:
+    """The error matrix, and what it comes to; ``on`` test or training tasks."""
     values = found.values
     square = len(values) > 1 and values.shape[0] == values.shape[1]
     worse = -found.metric.better * values
@@ -85,6 +87,7 @@ def matrix_of(found: Evaluation) -> dict[str, Any]:
     changes = np.where(since, worse - np.diag(worse), np.nan) if square else None
     rows = found.learnt if any(found.learnt) else [str(i + 1) for i in range(len(values))]
     return {
+        "on": on,
         "metric": found.metric.title,
         "rate": found.metric.rate,
         "better": found.metric.better,

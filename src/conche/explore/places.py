@@ -22,6 +22,8 @@ FEW = 4  # nodes that a stream is learnt on, unless the user says
 def model_in(place: str) -> Path | None:
     """The model that is meant; None where it is a stream."""
     path = Path(place)
+    if not path.exists() and not any(c in place for c in "*?["):
+        raise FileNotFoundError(f"{place}: no such model, folder or stream")
     if path.is_dir() and (path / CHECKPOINT).is_file():
         return path / CHECKPOINT
     return path if path.suffix == ".conche" or path.is_file() else None
@@ -72,6 +74,8 @@ def of_stream(place: str, target: str | None, nodes: int | None) -> Loading:
             )
             found = evaluate(model, run, stream)
             name = f"{Path(place).name}, learnt on {K} nodes"
-            return description(model, run, file, found=found, command=command, name=name)
+            return description(
+                model, run, file, found=found, command=command, name=name, on="training"
+            )
 
     return load

@@ -39,21 +39,24 @@ class Evaluate:
     json: bool = flag("--json", JSON)
     wide: bool = flag("--wide", WIDE)
     plot: Path | None = option("Draw the error matrix here.")
+    report: Path | None = option("Write a page with figures and tables, in one HTML file.")
 
 
 @command(Evaluate)
 def evaluate(options: Evaluate) -> None:
     """Test a model on every task: the error matrix, its average, and forgetting.
 
-    conche evaluate model.conche test/ --target pm25 --offline train/ --plot matrix.png
+    conche evaluate model.conche test/ --target pm25 --offline train/ --report report.html
     """
     from ... import evaluation
     from ...model_file import load_run
     from ...tasks import FileStream, Reading
-    from ..reports import matrix, outputs, streams
+    from ..reports import matrix, outputs, pages, streams
 
     if options.plot is not None:
         outputs.check_writable(options.plot, outputs.FORMATS)
+    if options.report is not None:
+        outputs.check_writable(options.report, outputs.PAGES)
     model, run = load_run(options.model)
     names = getattr(model, "feature_names_in_", None)
     if names is not None and options.target in names:
@@ -78,3 +81,7 @@ def evaluate(options: Evaluate) -> None:
         matrix.draw_evaluation(found, options.plot)
         if not options.json:
             print(f"error matrix: {options.plot}")
+    if options.report is not None:
+        pages.write_page(options.report, model, run, options.model, found)
+        if not options.json:
+            print(f"report: {options.report}")

@@ -88,6 +88,7 @@ class Train:
     json: bool = flag("--json", "Print one JSON object, and nothing else.")
     quiet: bool = flag("--quiet", "Print nothing but warnings and errors.")
     wide: bool = flag("--wide", WIDE)
+    report: Path | None = option("Write a page with figures and tables, in one HTML file.")
 
 
 @command(Train)
@@ -105,7 +106,7 @@ def train(options: Train) -> None:
     from ...model_file import save
     from ...tasks import FileStream
     from ..record import write_record
-    from ..reports import models, objects, outputs, streams
+    from ..reports import models, objects, outputs, pages, streams
     from ..rescue import Rescue, partial
 
     stream = FileStream(
@@ -135,6 +136,8 @@ def train(options: Train) -> None:
     else:
         model, run = training.begin(model, stream, place, options.resume, classes)
     outputs.check_writable(options.out)
+    if options.report is not None:
+        outputs.check_writable(options.report, outputs.PAGES)
     training.check_settings(model, stream)
     safe = Rescue(model, options.out, options.checkpoint, run)
     table = streams.Learning(stream.names, len(run.tasks), labels, options.wide, silent)
@@ -147,10 +150,14 @@ def train(options: Train) -> None:
     safe.forget()
     if not launched_rank():
         write_record(options, [record["seconds"] for record in model.tasks_])
+    if options.report is not None and not launched_rank():
+        pages.write_training_page(options.report, model, safe.run, options.out, stream)
     if options.json:
         objects.print_object(models.known_beside(model, safe.run, options.out))
     elif not options.quiet:
         streams.trained(model, options.out)
+        if options.report is not None:
+            print(f"report: {options.report}")
 
 
 def _are_labels(options: Train, y: Any) -> bool:

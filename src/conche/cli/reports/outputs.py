@@ -11,6 +11,7 @@ from ...errors import ParameterError
 from ..console import Console
 
 FORMATS = (".png", ".svg", ".pdf")
+PAGES = (".html", ".htm")
 
 
 def waiting(what: str) -> Any:

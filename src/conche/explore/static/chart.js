@@ -3,7 +3,7 @@ import { h, s, say } from "./dom.js";
 import { number, tick } from "./format.js";
 import { linear, log } from "./scale.js";
 
-const PAD = { left: 58, right: 18, top: 14, bottom: 46 };
+const PAD = { left: 66, right: 18, top: 14, bottom: 46 };
 const MARKS = {
   circle: "M-3.6,0a3.6,3.6 0 1,0 7.2,0a3.6,3.6 0 1,0 -7.2,0",
   square: "M-3.3,-3.3h6.6v6.6h-6.6z",
@@ -95,7 +95,7 @@ function labels(x, y, box, width, height) {
   const middle = (box.top + box.bottom) / 2;
   return s("g", { class: "labels" },
     s("text", { x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle" }, x.label),
-    s("text", { transform: `translate(14 ${middle}) rotate(-90)`, "text-anchor": "middle" }, y.label));
+    s("text", { transform: `translate(12 ${middle}) rotate(-90)`, "text-anchor": "middle" }, y.label));
 }
 
 function drawSeries(each, axes, box) {

@@ -24,7 +24,7 @@ export function heat({ title, values, rows, columns, kind, show = number, width 
     return wide ? Math.log(v / least) / Math.log(most / least) : (v - least) / (most - least);
   };
   const left = Math.min(26 + 7 * Math.max(...rows.map((name) => Math.min(name.length, 14))), 0.3 * width);
-  const right = 64;
+  const right = 80;
   const cell = Math.max((width - left - right) / columns.length, 2);
   const tall = Math.min(Math.max(Math.min(cell, 46), 14), Math.max(560 / rows.length, 4));
   const top = 8;

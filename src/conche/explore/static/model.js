@@ -38,7 +38,7 @@ function summary(data) {
   if (data.matrix) {
     const off = data.matrix.offline_average;
     cards.unshift(
-      card(`Average ${data.matrix.metric}`, show(data.matrix.average), off === null ? "over all test tasks" : `offline ${show(off)}`),
+      card(`Average ${data.matrix.metric}`, show(data.matrix.average), off === null ? `over all ${data.matrix.on} tasks` : `offline ${show(off)}`),
       card("Forgetting", data.matrix.forgetting === null ? "–" : signed(data.matrix.forgetting, data.matrix.rate), data.matrix.forgetting === null ? "not defined here" : "since just learnt"));
   }
   if (last && last.gap !== null) {
@@ -70,9 +70,9 @@ function errors(data) {
   const drawn = figure();
   const unit = found.rate ? ", in %" : "";
   drawn.update({
-    title: `Error matrix: ${found.metric} on each test task${unit}`, name: "error-matrix", command: data.command,
-    note: found.learnt.length < 2 ? "The model’s file has the last estimate alone." : "A row after each task that was learnt, a column for each test task.",
-    draw: (width) => heat({ title: "Error matrix", values: found.values, rows: found.learnt, columns: found.tasks, kind: "values", show, width, xLabel: "test task", yLabel: "after" }),
+    title: `Error matrix: ${found.metric} on each ${found.on} task${unit}`, name: "error-matrix", command: data.command,
+    note: found.learnt.length < 2 ? "The model’s file has the last estimate alone." : "A row after each task that was learnt, a column for each task it was tried on.",
+    draw: (width) => heat({ title: "Error matrix", values: found.values, rows: found.learnt, columns: found.tasks, kind: "values", show, width, xLabel: `${found.on} task`, yLabel: "after" }),
     columns: ["after", ...found.tasks], rows: found.values.map((row, i) => [found.learnt[i], ...row]),
   });
   drawn.node.classList.add("wide");
@@ -87,7 +87,7 @@ function forgetting(data) {
   drawn.update({
     title: "Forgetting: worse than when just learnt", name: "forgetting", command: data.command,
     note: found.forgetting === null ? "" : `${signed(found.forgetting, found.rate)} on average after the last task; red is worse, blue is better.`,
-    draw: (width) => heat({ title: "Forgetting", values: found.changes, rows: found.learnt, columns: found.tasks, kind: "changes", show, width, xLabel: "test task", yLabel: "after" }),
+    draw: (width) => heat({ title: "Forgetting", values: found.changes, rows: found.learnt, columns: found.tasks, kind: "changes", show, width, xLabel: `${found.on} task`, yLabel: "after" }),
     columns: ["after", ...found.tasks], rows: found.changes.map((row, i) => [found.learnt[i], ...row]),
   });
   return drawn.node;
@@ -103,7 +103,7 @@ function curve(data) {
   if (found.offline_average !== null) series.push({ name: "offline, all at once", className: "s4 dot", level: found.offline_average });
   const drawn = figure();
   drawn.update({
-    title: `Mean ${found.metric} over test tasks`, name: "error-over-tasks", command: data.command,
+    title: `Average over ${found.on} tasks`, name: "error-over-tasks", command: data.command,
     legend: series.map((each) => [each.name, each.className]),
     draw: (width) => chart({ title: "Mean error over tasks", width, height: 320, series, x: { label: "tasks learnt" }, y: { label: found.metric, log: "auto", tick: found.rate ? (v) => `${+(100 * v).toPrecision(3)} %` : undefined } }),
     columns: ["tasks learnt", "seen", "all"], rows: steps.map((t, i) => [t, found.seen?.[i], found.all[i]]),

@@ -16,7 +16,7 @@ export function log([low, high], [from, to], base = 10) {
 function steps(low, high, count) {
   const rough = (high - low) / Math.max(count, 1);
   const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((x) => x * unit).find((x) => x >= rough * 0.999);
+  const step = [1, 2, 2.5, 5, 10].map((x) => x * unit).find((x) => x >= rough * 0.999);
   const out = [];
   for (let x = Math.ceil(low / step - 1e-9) * step; x <= high + 1e-9 * step; x += step) {
     out.push(Math.abs(x) < step * 1e-9 ? 0 : x);
