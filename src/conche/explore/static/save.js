@@ -13,6 +13,7 @@ function standalone(node, command) {
     for (const name of COPIED) to[i].setAttribute(name, style.getPropertyValue(name));
     to[i].removeAttribute("class");
   });
+  copy.removeAttribute("class");
   copy.querySelectorAll('[visibility="hidden"]').forEach((each) => each.remove());
   const { width, height } = node.viewBox.baseVal;
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");

@@ -43,7 +43,7 @@ export function set(change, { quiet = false } = {}) {
   now.shared = Math.min(now.shared, now.p);
   if (!quiet) {
     const key = Object.keys(change).join();
-    const soon = key === last.key && performance.now() - last.at < QUICK;
+    const soon = NUMBERS.includes(key) && key === last.key && performance.now() - last.at < QUICK;
     history[soon ? "replaceState" : "pushState"](null, "", address(now));
     last = { key, at: performance.now() };
   }
