@@ -48,7 +48,8 @@ def test_nodes_are_answered_as_the_planner_does(server: Server) -> None:
     assert found["nodes"] == [row["n_nodes"] for row in plan.table]
     np.testing.assert_allclose(found["errors"], [row["error"] for row in plan.table])
     assert found["best"] == {"n_nodes": plan.n_nodes, "error": pytest.approx(plan.error)}
-    assert found["conche"] == pytest.approx(plan.memory.error) and found["text"] == plan.text
+    advice = server.ask(f"/api/advice?{urlencode(SMALL)}").json()
+    assert advice["conche"] == pytest.approx(plan.memory.error) and advice["text"] == plan.text
     alike = conche.theory.Similarity.shared(4, [24], 12)
     assert found["offline"] == pytest.approx(conche.theory.offline_error(alike, 40, 0.1)[-1])
     said = run_here(*found["command"].split()[1:], "--json")  # the command prints the same

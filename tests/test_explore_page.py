@@ -78,6 +78,7 @@ def rows_of(data: bytes) -> list[dict[str, str]]:
 def test_the_numbers_on_the_page_are_the_planners(page: Any, server: Server) -> None:
     go(page, server, SMALL)
     plan = conche.plan(24, 40, 4, 12, 0.1)
+    page.wait_for_selector(".advice-panel table")
     assert page.text_content(".advice") == plan.text
     assert "token" not in page.url
     found = rows_of(saved(page, "CSV"))
@@ -92,6 +93,7 @@ def test_the_numbers_on_the_page_are_the_planners(page: Any, server: Server) -> 
 
 def test_sliders_and_fields_move_the_curve_and_the_address(page: Any, server: Server) -> None:
     go(page, server, SMALL)
+    page.wait_for_selector(".series.s1:not(.stale) .line", state="attached")
     before = page.get_attribute(".figure .s2 .line", "d")
     slider = page.get_by_role("slider", name="Tasks")
     slider.focus()
@@ -101,6 +103,7 @@ def test_sliders_and_fields_move_the_curve_and_the_address(page: Any, server: Se
     )
     assert state(page)["T"] == "1000" and page.input_value("input[id^='T-']") == "1000"
     page.go_back()
+    page.wait_for_selector(".series.s1:not(.stale) .line", state="attached")
     page.wait_for_function(
         "d => document.querySelector('.s2 .line')?.getAttribute('d') === d", arg=before
     )

@@ -11,7 +11,7 @@ from ..common.threads import blas_threads
 from ..paper.theory import Similarity, offline_error
 from ..paper.theory.even import even_errors, even_radii
 from ..planner import Plan, plan
-from ..planner.advice import NEAR_SQUARE
+from ..planner.advice import NEAR_SQUARE, candidate_nodes, candidates, least
 from ..planner.plan import task_model_1
 from ..planner.question import Question
 from .settings import MOST_NODES, Setting
@@ -20,26 +20,34 @@ GRID = 600  # numbers of nodes at which bad sizes are looked for
 DRAWN_NODES = 128  # at most, where moments of several rounds must be drawn
 
 
-def nodes_answer(setting: Setting) -> dict[str, Any]:
-    """The error over the number of nodes: Algorithm 1, the Conche method, offline; and advice."""
+def curve_answer(setting: Setting) -> dict[str, Any]:
+    """The error over the number of nodes: Algorithm 1 and offline, at once."""
     p, n, T = setting.n_features, setting.n_samples, setting.n_tasks
-    advice = _plan(setting)
+    rows = candidates(_question(setting), candidate_nodes(p))
+    errors = {row["n_nodes"]: row["error"] for row in rows}
     alike = Similarity.shared(T, [p], setting.n_shared)
-    offline = float(offline_error(alike, n, setting.noise_var)[-1])
-    memory, rounds = advice.memory, advice.rounds
+    best = least(errors)
     return {
-        "nodes": [row["n_nodes"] for row in advice.table],
-        "errors": [row["error"] for row in advice.table],
-        "radii": [row["spectral_radius"] for row in advice.table],
-        "warnings": [row["warning"] for row in advice.table],
-        "conche": memory.error,
-        "offline": offline,
-        "best": {"n_nodes": advice.n_nodes, "error": advice.error},
+        "nodes": list(errors),
+        "errors": list(errors.values()),
+        "radii": [row["spectral_radius"] for row in rows],
+        "warnings": [row["warning"] for row in rows],
+        "offline": float(offline_error(alike, n, setting.noise_var)[-1]),
+        "best": {"n_nodes": best, "error": errors[best]},
         "bands": bands(setting),
+        "command": setting.command(),
+    }
+
+
+def advice_answer(setting: Setting) -> dict[str, Any]:
+    """The Conche method beside it, what both keep and send, and the advice."""
+    advice = _plan(setting)
+    memory = advice.memory
+    return {
+        "conche": memory.error,
+        "rank": memory.rank,
         "text": advice.text,
         "assumptions": advice.assumptions,
-        "rank": memory.rank,
-        "loss": memory.loss,
         "methods": [
             {
                 "method": name,
@@ -51,11 +59,10 @@ def nodes_answer(setting: Setting) -> dict[str, Any]:
                 "seconds": row.seconds,
             }
             for name, error, row in (
-                ("Algorithm 1", advice.error, rounds),
+                ("Algorithm 1", advice.error, advice.rounds),
                 ("Conche method", memory.error, memory),
             )
         ],
-        "command": setting.command(),
     }
 
 

@@ -62,7 +62,11 @@ def make_app(shown: Shown) -> Starlette:
 
     async def nodes(request: Request) -> Response:
         setting = _setting(request)
-        return await _answer(lambda: _answers().nodes_answer(setting))
+        return await _answer(lambda: _answers().curve_answer(setting))
+
+    async def advice(request: Request) -> Response:
+        setting = _setting(request)
+        return await _answer(lambda: _answers().advice_answer(setting))
 
     async def rounds(request: Request) -> Response:
         setting = _setting(request)
@@ -102,6 +106,7 @@ def make_app(shown: Shown) -> Starlette:
         Route("/", file),
         Route("/static/{name}", file),
         Route("/api/nodes", nodes),
+        Route("/api/advice", advice),
         Route("/api/rounds", rounds),
         Route("/api/tasks", tasks),
         Route("/api/model", model, methods=["GET", "POST"]),
@@ -141,7 +146,8 @@ def _left_out(wish: Wish) -> list[int]:
 
 def _warm() -> None:
     """Import what the first picture needs, and foresee once."""
-    _answers().nodes_answer(Setting.read({}))
+    _answers().curve_answer(Setting.read({}))
+    _answers().advice_answer(Setting.read({}))
 
 
 async def _no(request: Request, error: Any) -> Response:

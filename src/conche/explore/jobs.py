@@ -67,6 +67,7 @@ class Jobs:
                 "-m",
                 "conche.explore.worker",
                 json.dumps(wish.as_dict()),
+                str(os.getpid()),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,

@@ -19,7 +19,8 @@ USUAL_PORT = 8417  # the same every day, so that addresses can be kept; any othe
 def listening(port: int | None) -> socket.socket:
     """A socket on loopback: on this port, or on the usual one if it is free, or on any."""
     for each in (USUAL_PORT, 0) if port is None else (port,):
-        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # named TCP, so that asyncio sends small answers at once (TCP_NODELAY)
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((HOST, each))

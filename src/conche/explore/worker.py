@@ -1,7 +1,7 @@
 """Simulates one wish and prints a line of JSON after every batch of trials; a process of its own.
 
-``python -m conche.explore.worker '{"p": 128, ...}'``. It can be stopped at any moment, and ends by
-itself when whoever started it is gone.
+``python -m conche.explore.worker '{"p": 128, ...}' PARENT``. It can be stopped at any moment, and
+ends by itself when the process with the number PARENT is gone, which started it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -98,14 +100,19 @@ def _trials(wish: Wish, model: Model, batch: range) -> Array:
     return model.error(run_batch(choose(model, "auto"), model, wish.seed, batch, None))
 
 
-def main(text: str) -> None:
+def main(text: str, parent: int) -> None:
     """Simulate, and print."""
-    parent = os.getppid()
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     for line in simulated(Wish.read(json.loads(text))):
         print(json.dumps(defined(line)), flush=True)
-        if os.getppid() != parent:  # nobody listens any more
-            return
+
+
+def _end_with(parent: int) -> None:
+    """Nobody listens any more: end in the middle of whatever it is."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

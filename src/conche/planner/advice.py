@@ -84,9 +84,7 @@ def advise(question: Question, wanted: Wanted) -> Plan:
     nodes = candidate_nodes(p, wanted.n_nodes_max)
     if wanted.n_nodes is not None:
         nodes = sorted({*nodes, wanted.n_nodes})
-    radii = even_radii(p, nodes, question.n).tolist()
-    errors = question.errors(nodes)
-    table = [_candidate(question, K, errors[K], each) for K, each in zip(nodes, radii, strict=True)]
+    table = candidates(question, nodes)
     fewest = least({row["n_nodes"]: row["error"] for row in table})
     best = next(row for row in table if row["n_nodes"] == fewest)
     chosen, remedies = best, []
@@ -139,6 +137,13 @@ def candidate_nodes(n_features: int, most: int | None = None) -> list[int]:
     limit = min(n_features, most)
     powers = {1 << i for i in range(limit.bit_length())}
     return sorted(powers | {k for k in range(1, limit + 1) if n_features % k == 0})
+
+
+def candidates(question: Question, nodes: Sequence[int]) -> list[Candidate]:
+    """The rows of a plan's table for these numbers of nodes."""
+    radii = even_radii(question.n_features, nodes, question.n).tolist()
+    errors = question.errors(nodes)
+    return [_candidate(question, K, errors[K], each) for K, each in zip(nodes, radii, strict=True)]
 
 
 def _candidate(question: Question, K: int, error: float, radius: float) -> Candidate:

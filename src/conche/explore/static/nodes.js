@@ -10,6 +10,7 @@ import { get } from "./state.js";
 import { table } from "./table.js";
 
 const MOST_POINTS = 12;
+const REST = 120; // ms that a slider rests before the advice is asked for
 
 export function nodesView() {
   const advice = h("p", { className: "advice" }, "One moment ...");
@@ -18,7 +19,10 @@ export function nodesView() {
   drawn.node.classList.add("wide");
   const methods = h("div", {});
   const assumed = h("p", { className: "note" });
-  let answer = null;
+  let answer = null; // the curve
+  let advised = null; // the Conche method and the advice, which take longer
+  let stale = false; // whether they are of another stream
+  let waiting = 0;
   let more = null; // several rounds
   let points = [];
   let again = false; // the address asks for a simulation
@@ -37,7 +41,7 @@ export function nodesView() {
 
   function draw() {
     if (!answer) return;
-    const series = seriesOf(answer, more, points);
+    const series = seriesOf({ answer, advised, stale, more, points });
     drawn.update({
       title: "Error over the number of nodes", name: "error-over-nodes",
       note: bad(answer), command: answer.command,
@@ -51,7 +55,7 @@ export function nodesView() {
       columns: ["nodes", "algorithm_1", "conche", "offline", "spectral_radius", "warning", "simulated", "stderr"],
       rows: answer.nodes.map((K, i) => {
         const point = points.find((each) => each.n_nodes === K);
-        return [K, answer.errors[i], answer.conche, answer.offline, answer.radii[i], answer.warnings[i], point?.mean.at(-1), point?.stderr.at(-1)];
+        return [K, answer.errors[i], stale ? null : advised?.conche, answer.offline, answer.radii[i], answer.warnings[i], point?.mean.at(-1), point?.stderr.at(-1)];
       }),
     });
     drawn.node.dataset.best = answer.best.n_nodes;
@@ -60,19 +64,30 @@ export function nodesView() {
   function show(data) {
     answer = data;
     failed.hidden = true;
-    advice.textContent = data.text;
-    methods.replaceChildren(methodsTable(data));
-    assumed.textContent = `Assumed: ${data.assumptions.join("; ")}.`;
     draw();
-    say(`Best: ${data.best.n_nodes} nodes, error ${number(data.best.error)}`);
-    const state = get();
-    if (state.rounds > 1) askMore(`/api/rounds?${query(state, STREAM)}`);
+    clearTimeout(waiting);
+    waiting = setTimeout(() => {
+      const state = get();
+      askAdvice(`/api/advice?${query(state, STREAM)}`);
+      if (state.rounds > 1) askMore(`/api/rounds?${query(state, STREAM)}`);
+    }, advised ? REST : 0);
     if (again) simulated.run();
     again = false;
   }
 
+  function advise(data) {
+    advised = data;
+    stale = false;
+    advice.textContent = data.text;
+    methods.replaceChildren(methodsTable(data));
+    assumed.textContent = `Assumed: ${data.assumptions.join("; ")}.`;
+    draw();
+    say(`Best: ${answer.best.n_nodes} nodes, error ${number(answer.best.error)}`);
+  }
+
   const fail = (why) => { failed.textContent = why; failed.hidden = false; };
   const askNodes = latest(show, fail);
+  const askAdvice = latest(advise, fail);
   const askMore = latest((data) => { more = data.rounds === get().rounds ? data : null; draw(); }, fail);
   return {
     node,
@@ -80,14 +95,15 @@ export function nodesView() {
       if (change && !STREAM.some((key) => key in change)) return;
       if (answer) simulated.reset();
       again = !change && state.sim === "points";
-      more = state.rounds > 1 ? more : null;
+      more = null;
+      stale = true;
       askNodes(`/api/nodes?${query(state, STREAM)}`);
     },
     end() { simulated.reset(); },
   };
 }
 
-function seriesOf(answer, more, points) {
+function seriesOf({ answer, advised, stale, more, points }) {
   const warned = answer.warnings.map((warning) => (warning ? "warned" : ""));
   const out = [{
     name: "Algorithm 1, one round (theory)", className: "s2", x: answer.nodes, y: answer.errors, mark: "circle",
@@ -96,7 +112,9 @@ function seriesOf(answer, more, points) {
   if (more) {
     out.push({ name: `Algorithm 1, ${more.rounds} rounds (theory)`, className: "s5 dash", x: more.nodes, y: more.errors, mark: "triangle" });
   }
-  out.push({ name: `Conche method, rank ${whole(answer.rank)}`, className: "s1", level: answer.conche });
+  if (advised) {
+    out.push({ name: `Conche method, rank ${whole(advised.rank)}`, className: stale ? "s1 stale" : "s1", level: advised.conche });
+  }
   out.push({ name: "Offline, all tasks at once", className: "s4 dot", level: answer.offline });
   if (points.length) {
     out.push({
