@@ -58,6 +58,11 @@ def go(page: Any, server: Server, query: str) -> None:
     page.wait_for_selector(".figure svg .line, .cards", state="attached")  # a level has no height
 
 
+def settled(page: Any) -> None:
+    """The advice is there as well, with the last line of the figure."""
+    page.wait_for_selector(".series.s1:not(.stale) .line", state="attached")
+
+
 def state(page: Any) -> dict[str, str]:
     return {key: values[0] for key, values in parse_qs(urlsplit(page.url).query).items()}
 
@@ -93,7 +98,7 @@ def test_the_numbers_on_the_page_are_the_planners(page: Any, server: Server) -> 
 
 def test_sliders_and_fields_move_the_curve_and_the_address(page: Any, server: Server) -> None:
     go(page, server, SMALL)
-    page.wait_for_selector(".series.s1:not(.stale) .line", state="attached")
+    settled(page)
     before = page.get_attribute(".figure .s2 .line", "d")
     slider = page.get_by_role("slider", name="Tasks")
     slider.focus()
@@ -103,7 +108,7 @@ def test_sliders_and_fields_move_the_curve_and_the_address(page: Any, server: Se
     )
     assert state(page)["T"] == "1000" and page.input_value("input[id^='T-']") == "1000"
     page.go_back()
-    page.wait_for_selector(".series.s1:not(.stale) .line", state="attached")
+    settled(page)
     page.wait_for_function(
         "d => document.querySelector('.s2 .line')?.getAttribute('d') === d", arg=before
     )
@@ -122,14 +127,15 @@ def test_sliders_and_fields_move_the_curve_and_the_address(page: Any, server: Se
 
 def test_bad_sizes_are_shaded_and_the_chart_is_read_by_keys(page: Any, server: Server) -> None:
     go(page, server, "&p=40&n=20&T=4&shared=20&noise=0.1")
+    settled(page)
     assert page.locator(".band.near-square").count() == 1
     assert page.locator(".band.unstable").count() == 1
     assert "near-square" in page.text_content(".legend")
     page.locator(".figure svg").first.focus()
     page.keyboard.press("ArrowRight")
-    said = page.text_content("#said")
+    heard = page.text_content("#said")
     plan = conche.plan(40, 20, 4, 20, 0.1)
-    assert f"K 1. Algorithm 1, one round (theory) {plan.table[0]['error']:.3f}" in said
+    assert f"K 1. Algorithm 1, one round (theory) {plan.table[0]['error']:.3f}" in heard
     page.keyboard.press("ArrowRight")
     assert "unbounded" in page.text_content("#said")  # two blocks of 20 columns, 20 samples
 
@@ -295,8 +301,8 @@ def test_a_report_is_one_file_that_shows_all(page: Any, trained: Path, name: str
     shown = page.locator("section:has(h3:text-is('Tasks')) tbody tr td:nth-child(3)")
     values = [float(text) for text in shown.all_inner_texts()]
     assert values == sorted(values) and len(values) == 4
-    said = page.text_content(".about")
-    assert f"conche {name}" in said and f"numpy{np.__version__}" in said and "n_nodes2" in said
+    text = page.text_content(".about")
+    assert f"conche {name}" in text and f"numpy{np.__version__}" in text and "n_nodes2" in text
     assert saved(page, "CSV").decode().startswith(f"# conche {name}")
     if name == "evaluate":
         assert barriers(page) == [] and "offline" in page.text_content(".cards")

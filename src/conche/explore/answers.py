@@ -155,11 +155,12 @@ def _can(setting: Setting, K: int) -> bool:
 
 
 def _python(setting: Setting, nodes: list[int]) -> str:
-    """A line of Python that prints the curve of the first number of nodes."""
-    p, K = setting.n_features, nodes[0]
-    sizes = f"[{p // K}] * {K}" if p % K == 0 else str(even_sizes(p, K) if K <= 16 else "...")
+    """A line of Python that prints the curves."""
+    p = setting.n_features
+    sizes = f"[{p} // K + (k < {p} % K) for k in range(K)]"
     return (
-        f'python -c "from conche import theory; print(theory.generalization_error('
+        f'python -c "from conche import theory; [print(K, theory.generalization_error('
         f"theory.Similarity.shared({setting.n_tasks}, {sizes}, {setting.n_shared:.12g}), "
-        f'{setting.n_samples}, {setting.noise_var:.12g}, n_rounds={setting.n_rounds}))"'
+        f"{setting.n_samples}, {setting.noise_var:.12g}, n_rounds={setting.n_rounds})) "
+        f'for K in {nodes}]"'
     )

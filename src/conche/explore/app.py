@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Any
@@ -23,6 +23,7 @@ from .jobs import Jobs, TooManyError
 from .settings import Setting, Wish, nodes_listed
 from .shown import Shown
 
+Endpoint = Callable[[Request], Awaitable[Response]]
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
 
@@ -36,90 +37,97 @@ def static_files() -> dict[str, bytes]:
     }
 
 
-def make_app(shown: Shown) -> Starlette:
-    """Everything behind the guard.
+class Page:
+    """Everything behind the guard: one method for every address.
 
     Parameters
     ----------
     shown : the model or stream that was given on the command line, if any.
     """
-    served, jobs = static_files(), Jobs()
+
+    def __init__(self, shown: Shown):
+        self.shown, self.served, self.jobs = shown, static_files(), Jobs()
+
+    def app(self) -> Starlette:
+        """The addresses, and what is said where something is wrong."""
+        routes = [
+            Route("/", self.file),
+            Route("/static/{name}", self.file),
+            Route("/api/nodes", self.theory("curve_answer")),
+            Route("/api/advice", self.theory("advice_answer")),
+            Route("/api/rounds", self.theory("rounds_answer")),
+            Route("/api/tasks", self.tasks),
+            Route("/api/model", self.model, methods=["GET", "POST"]),
+            Route("/api/simulations", self.simulations, methods=["POST"]),
+            Route("/api/simulations/{name}", self.simulation, methods=["GET", "DELETE"]),
+        ]
+        handlers: dict[Any, Any] = {
+            HTTPException: _no,
+            TooManyError: lambda request, error: _said(429, one_line(error)),
+            ConcheError: lambda request, error: _said(422, one_line(error)),
+            OSError: lambda request, error: _said(422, one_line(error)),
+            MemoryError: lambda request, error: _said(422, "not enough memory for that"),
+        }
+        return Starlette(routes=routes, lifespan=self.lifespan, exception_handlers=handlers)
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """While it runs; simulations end with it."""
         async with anyio.create_task_group() as group:
             group.start_soon(run_in_threadpool, _warm)
             yield
-            await jobs.close()
+            await self.jobs.close()
             group.cancel_scope.cancel()
 
-    async def file(request: Request) -> Response:
+    async def file(self, request: Request) -> Response:
+        """The page itself, or one of its files."""
         name = request.path_params.get("name", "index.html")
-        if name not in served:
+        if name not in self.served:
             raise HTTPException(404, "there is no such file")
         kind = TYPES[name.rpartition(".")[2]]
-        return Response(served[name], media_type=f"{kind}; charset=utf-8")
+        return Response(self.served[name], media_type=f"{kind}; charset=utf-8")
 
-    async def nodes(request: Request) -> Response:
-        setting = _setting(request)
-        return await _answer(lambda: _answers().curve_answer(setting))
+    def theory(self, which: str) -> Endpoint:
+        """What `answers` says of the stream that is asked about."""
 
-    async def advice(request: Request) -> Response:
-        setting = _setting(request)
-        return await _answer(lambda: _answers().advice_answer(setting))
+        async def answer(request: Request) -> Response:
+            setting = _setting(request)
+            return await _answer(lambda: getattr(_answers(), which)(setting))
 
-    async def rounds(request: Request) -> Response:
-        setting = _setting(request)
-        return await _answer(lambda: _answers().rounds_answer(setting))
+        return answer
 
-    async def tasks(request: Request) -> Response:
+    async def tasks(self, request: Request) -> Response:
+        """The error over tasks, for chosen numbers of nodes."""
         setting = _setting(request)
         chosen = nodes_listed(request.query_params.get("nodes", "1,8"), setting.n_features)
         return await _answer(lambda: _answers().tasks_answer(setting, chosen))
 
-    async def model(request: Request) -> Response:
-        if request.method == "POST":
-            body = await request.body()
-            name = request.query_params.get("name", "model.conche")
-            return await _answer(lambda: shown.dropped(body, name))
-        return await _answer(shown.described)
+    async def model(self, request: Request) -> Response:
+        """The model that was given, or one that is dropped in."""
+        if request.method != "POST":
+            return await _answer(self.shown.described)
+        body, name = await request.body(), request.query_params.get("name", "model.conche")
+        return await _answer(lambda: self.shown.dropped(body, name))
 
-    async def simulations(request: Request) -> Response:
+    async def simulations(self, request: Request) -> Response:
+        """Start one."""
         try:
-            wish = Wish.read(json.loads(await request.body()))
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, ConcheError):
-                raise
+            given = json.loads(await request.body())
+        except (ValueError, RecursionError):
             raise ParameterError("a simulation is asked for with a JSON object") from None
+        wish = Wish.read(given)
         left_out = await run_in_threadpool(_left_out, wish)
-        return JSONResponse({"id": await jobs.start(wish, left_out), "left_out": left_out}, 202)
+        name = await self.jobs.start(wish, left_out)
+        return JSONResponse({"id": name, "left_out": left_out}, 202)
 
-    async def simulation(request: Request) -> Response:
+    async def simulation(self, request: Request) -> Response:
+        """How far one is; or stop it."""
         name = request.path_params["name"]
-        if name not in jobs.known:
+        if name not in self.jobs.known:
             raise HTTPException(404, "there is no such simulation")
         if request.method == "DELETE":
-            jobs.stop(name)
-        return JSONResponse(defined(jobs.known[name].as_dict()))
-
-    routes = [
-        Route("/", file),
-        Route("/static/{name}", file),
-        Route("/api/nodes", nodes),
-        Route("/api/advice", advice),
-        Route("/api/rounds", rounds),
-        Route("/api/tasks", tasks),
-        Route("/api/model", model, methods=["GET", "POST"]),
-        Route("/api/simulations", simulations, methods=["POST"]),
-        Route("/api/simulations/{name}", simulation, methods=["GET", "DELETE"]),
-    ]
-    handlers: dict[Any, Any] = {
-        HTTPException: _no,
-        TooManyError: lambda request, error: _said(429, one_line(error)),
-        ConcheError: lambda request, error: _said(422, one_line(error)),
-        MemoryError: lambda request, error: _said(422, "not enough memory for that"),
-    }
-    return Starlette(routes=routes, lifespan=lifespan, exception_handlers=handlers)
+            self.jobs.stop(name)
+        return JSONResponse(defined(self.jobs.known[name].as_dict()))
 
 
 def _setting(request: Request) -> Setting:

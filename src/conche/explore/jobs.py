@@ -109,8 +109,7 @@ async def _watch(job: Job) -> None:
         async for line in job.process.stdout:
             told = json.loads(line)
             job.done, job.total = told["done"], told["total"]
-            if "result" in told:
-                job.results[told["result"]["n_nodes"]] = told["result"]
+            job.results |= {result["n_nodes"]: result for result in told["results"]}
     except ValueError:  # a line that is too long, or no JSON
         _kill(job.process)
     status = await job.process.wait()

@@ -49,14 +49,14 @@ def serve(
     """
     uvicorn = need("uvicorn", "explore", "conche explore")
     need("starlette", "explore", "conche explore")
-    from .app import make_app
+    from .app import Page
     from .guard import Guard
 
     sock = listening(port)
     where, token = sock.getsockname()[1], secrets.token_urlsafe(24)
     address = f"http://{HOST}:{where}/?token={token}{path}"
     config = uvicorn.Config(
-        Guard(make_app(shown), token, where),
+        Guard(Page(shown).app(), token, where),
         log_level="critical",
         lifespan="on",
         http="h11",

@@ -26,6 +26,8 @@ from ..options import (
 )
 
 if TYPE_CHECKING:
+    from ...estimators.base import LinearModel
+    from ...model_file import Run
     from ...tasks import FileStream
 
 SOLVER_OPTIONS = ("local_steps", "damping", "rank", "discount", "alpha", "l1_ratio")
@@ -105,8 +107,7 @@ def train(options: Train) -> None:
     from ...common.device import find_device
     from ...model_file import save
     from ...tasks import FileStream
-    from ..record import write_record
-    from ..reports import models, objects, outputs, pages, streams
+    from ..reports import outputs, streams
     from ..rescue import Rescue, partial
 
     stream = FileStream(
@@ -148,12 +149,20 @@ def train(options: Train) -> None:
             safe.run = so_far
         save(model, options.out, timings=False, run=safe.run)  # the same stream, the same bytes
     safe.forget()
+    _tell(options, model, safe.run, stream)
+
+
+def _tell(options: Train, model: LinearModel, run: Run, stream: FileStream) -> None:
+    """What was learnt: the record beside the model, the report, and a word on the screen."""
+    from ..record import write_record
+    from ..reports import models, objects, pages, streams
+
     if not launched_rank():
         write_record(options, [record["seconds"] for record in model.tasks_])
     if options.report is not None and not launched_rank():
-        pages.write_training_page(options.report, model, safe.run, options.out, stream)
+        pages.write_training_page(options.report, model, run, options.out, stream)
     if options.json:
-        objects.print_object(models.known_beside(model, safe.run, options.out))
+        objects.print_object(models.known_beside(model, run, options.out))
     elif not options.quiet:
         streams.trained(model, options.out)
         if options.report is not None:

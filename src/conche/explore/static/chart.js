@@ -10,6 +10,7 @@ const MARKS = {
   diamond: "M0,-4.6L4.6,0L0,4.6L-4.6,0z",
   triangle: "M0,-4.4L4.2,3.4H-4.2z",
   cross: "M-4.5,-2.2L-2.2,-4.5L0,-2.2L2.2,-4.5L4.5,-2.2L2.2,0L4.5,2.2L2.2,4.5L0,2.2L-2.2,4.5L-4.5,2.2L-2.2,0z",
+  beyond: "M0,-7L4.6,0H1.4V7H-1.4V0H-4.6z",
   star: "M0,-9L2.4,-3L8.7,-2.7L3.8,1.3L5.4,7.4L0,4L-5.4,7.4L-3.8,1.3L-8.7,-2.7L-2.4,-3z",
 };
 
@@ -48,7 +49,7 @@ function scales({ x, y, series, box }) {
   let high = ys.length ? Math.max(...ys) : 1;
   const positive = low > 0;
   const logarithmic = y.log === true || (y.log === "auto" && positive && high > 20 * low);
-  if (y.most !== undefined) high = Math.min(high, y.most);
+  if (y.most) high = Math.min(high, Math.max(y.most, low));
   const make = x.log ? log : linear;
   const across = make(xr, [box.left, box.right], x.base ?? 10);
   if (logarithmic && positive) {
@@ -109,21 +110,24 @@ function drawSeries(each, axes, box) {
   const points = each.x.map((v, i) => {
     const value = each.y[i];
     const there = value !== null && Number.isFinite(value);
-    return there ? [axes.x.at(v), Math.max(axes.y.at(value), box.top - 8), i, value] : null;
+    return there ? [axes.x.at(v), Math.max(axes.y.at(value), box.top), i, value] : null;
   });
   if (each.line !== false) out.append(s("path", { class: "line", d: path(points) }));
   if (each.stderr) {
     for (const point of points) {
       if (!point || !each.stderr[point[2]]) continue;
       const e = each.stderr[point[2]];
-      const [top, bottom] = [axes.y.at(point[3] + e), axes.y.at(Math.max(point[3] - e, 1e-300))];
+      const [top, bottom] = [point[3] + e, Math.max(point[3] - e, 1e-300)].map(axes.y.at);
+      if (bottom < box.top) continue;
       out.append(s("path", { class: "bar", d: `M${point[0]} ${top}V${bottom}m-4 0h8M${point[0] - 4} ${top}h8` }));
     }
   }
   if (each.mark) {
     points.forEach((point, i) => {
       if (!point) return;
-      const kind = each.markers?.[i] ?? each.mark;
+      const beyond = axes.y.at(point[3]) < box.top - 1;
+      const kind = beyond ? "beyond" : each.markers?.[i] ?? each.mark;
+      if (beyond) point[1] += 7;
       out.append(s("path", {
         class: `mark ${each.classes?.[i] ?? ""}`, d: MARKS[kind],
         transform: `translate(${point[0].toFixed(2)} ${point[1].toFixed(2)})`,

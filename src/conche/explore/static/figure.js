@@ -41,7 +41,9 @@ export function figure(heading = "h3") {
   let width = 0;
   const draw = () => {
     if (!spec || !width) return;
+    const read = body.contains(document.activeElement); // by keys: who reads goes on reading
     body.replaceChildren(spec.draw(width));
+    if (read) body.querySelector("svg")?.focus({ preventScroll: true });
   };
   new ResizeObserver(([entry]) => {
     const now = Math.round(entry.contentRect.width);

@@ -10,6 +10,7 @@ import { get } from "./state.js";
 import { table } from "./table.js";
 
 const MOST_POINTS = 12;
+const BEYOND = 12; // times the median error: what is above is an arrow at the edge
 const REST = 120; // ms that a slider rests before the advice is asked for
 
 export function nodesView() {
@@ -44,13 +45,13 @@ export function nodesView() {
     const series = seriesOf({ answer, advised, stale, more, points });
     drawn.update({
       title: "Error over the number of nodes", name: "error-over-nodes",
-      note: bad(answer), command: answer.command,
+      note: bad(answer), command: points.length ? `${answer.command} && ${simulated.command()}` : answer.command,
       legend: [...series.filter((each) => each.name !== "best").map((each) => [each.name, each.className]), ...bandLegend(answer)],
       draw: (width) => chart({
         title: "Error over the number of nodes", width, height: Math.min(Math.max(width * 0.5, 280), 460),
         series, bands: answer.bands,
         x: { label: "number of nodes, K", log: true, base: 2, range: [1, Math.max(answer.nodes.at(-1), 2)] },
-        y: { label: "error over all tasks", log: "auto" },
+        y: { label: "error over all tasks", log: "auto", most: BEYOND * median(answer.errors) },
       }),
       columns: ["nodes", "algorithm_1", "conche", "offline", "spectral_radius", "warning", "simulated", "stderr"],
       rows: answer.nodes.map((K, i) => {
@@ -126,6 +127,11 @@ function seriesOf({ answer, advised, stale, more, points }) {
     out.push({ name: "best", className: "best", silent: true, line: false, mark: "star", x: [answer.best.n_nodes], y: [answer.best.error] });
   }
   return out;
+}
+
+function median(values) {
+  const there = values.filter((value) => value !== null).sort((a, b) => a - b);
+  return there[Math.floor(there.length / 2)] ?? 1;
 }
 
 function bandLegend(answer) {

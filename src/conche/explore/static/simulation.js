@@ -19,15 +19,18 @@ export function simulation({ kind, label, wish, show }) {
   let name = null;
   let ticket = 0;
 
+  function asked() {
+    const { trials: count, seed } = get();
+    return JSON.stringify({ ...wish(), kind, trials: count, seed });
+  }
+
   async function run() {
     const own = (ticket += 1);
     await halt();
     show([]);
     try {
-      const state = get();
-      trials.value = String(state.trials);
-      const body = JSON.stringify({ ...wish(), kind, trials: state.trials, seed: state.seed });
-      const answer = await ask("/api/simulations", { method: "POST", body });
+      trials.value = String(get().trials);
+      const answer = await ask("/api/simulations", { method: "POST", body: asked() });
       if (own !== ticket) { // something newer was asked for meanwhile
         await ask(`/api/simulations/${answer.id}`, { method: "DELETE" });
         return;
@@ -88,6 +91,7 @@ export function simulation({ kind, label, wish, show }) {
   return {
     node,
     run,
+    command: () => `python -m conche.explore.worker '${asked()}'`,
     // The stream has changed: what runs is of no use any more.
     reset() {
       ticket += 1;

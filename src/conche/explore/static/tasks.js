@@ -43,8 +43,8 @@ export function tasksView() {
     }
     const columns = ["task", ...series.map((each) => each.name), ...points.map((each) => `stderr, K = ${each.n_nodes}`)];
     over.update({
-      title: "Error over tasks", name: "error-over-tasks", command: answer.command,
-      note: answer.curves.some((each) => each.drawn_too_large) ? "Several rounds on that many nodes would take too long to draw: no curve." : "Over all T tasks, seen or not, after each of them.",
+      title: "Error over tasks", name: "error-over-tasks",
+      command: points.length ? `${answer.command} && ${first.command()}` : answer.command, note: noteOf(answer),
       legend: series.map((each) => [each.name, each.className]),
       draw: (width) => chart({
         title: "Error over tasks", width, height: Math.min(Math.max(width * 0.5, 280), 440), series,
@@ -64,7 +64,7 @@ export function tasksView() {
     }));
     byRound.node.classList.toggle("empty", !series.length);
     byRound.update({
-      title: "Learning curves by round", name: "learning-curves", command: simulateCommand(chosen()[0]),
+      title: "Learning curves by round", name: "learning-curves", command: second.command(),
       note: series.length ? `Simulated: after each of ${rounds} ${rounds === 1 ? "round" : "rounds"} a task, with standard errors.` : "Drawn from simulated streams: choose the rounds, then simulate.",
       legend: series.map((each) => [each.name, each.className]),
       draw: (width) => (series.length ? chart({
@@ -112,6 +112,12 @@ function nodesField() {
   return h("div", { className: "k-field" }, h("label", { htmlFor: id }, "Numbers of nodes ", h("i", {}, "K")), field);
 }
 
+function noteOf(answer) {
+  if (answer.curves.some((each) => each.drawn_too_large)) return "Several rounds on that many nodes would take too long to draw: no curve.";
+  const drawn = get().rounds > 1 ? " With several rounds moments are drawn, on a stream in the same proportions, where no closed form is known." : "";
+  return `Over all T tasks, seen or not, after each of them.${drawn}`;
+}
+
 function verdictOf(each, radius) {
   const K = `K = ${whole(each.n_nodes)}`;
   const last = each.errors.at(-1);
@@ -120,10 +126,4 @@ function verdictOf(each, radius) {
   const least = Math.min(...each.errors.filter((value) => value !== null));
   const back = last > 1.02 * least ? `, up from ${number(least)}: it forgets` : "";
   return `${K}: settles (spectral radius ${number(radius)}); ${number(last)} after the last task${back}.`;
-}
-
-function simulateCommand(K) {
-  const state = get();
-  const sizes = state.p % K === 0 ? `[${state.p / K}] * ${K}` : "PARTITION";
-  return `python -c "import conche; print(conche.simulate(${state.T}, ${state.n}, ${sizes}, n_shared=${Math.round(state.shared)}, noise_var=${state.noise}, n_rounds=${state.rounds}, trials=${state.trials}, seed=${state.seed}).mean)"`;
 }
