@@ -23,6 +23,16 @@ def network() -> Iterator[RayNetwork]:
     ray.shutdown()
 
 
+@pytest.fixture(scope="session")
+def several(network: RayNetwork) -> Iterator[RayNetwork]:
+    """Workers of several nodes: of five nodes, in the same Ray."""
+    from conche.network.ray import RayNetwork
+
+    several = RayNetwork(timeout=20, workers=["b", "a", "b", "a", "b"])
+    yield several
+    several.close()
+
+
 ENGINES = (
     "test_engines.py",
     "test_faults.py",

@@ -312,13 +312,13 @@ def test_a_worker_of_ray_works_there(device: str) -> None:
     ]
     ended = []
     for setup in setups:
-        worker = Worker(setup, 1)
-        opening = worker.begin(X[:, 4:], setup.fresh(1, "float64")[1], PLAIN)
+        worker = Worker(setup, [1])
+        opening = worker.begin([X[:, 4:]], setup.fresh(1, "float64")[1:], PLAIN)
         worker.factorise(replace(Context(0, 2, 20, 20, 1.0), damping=0.1))
         image, _ = worker.propose(None, y[:, None])
         assert type(opening.predictions) is type(image) is np.ndarray
         ended.append(worker.end((None, None), None, None))
-    (one, state), (other, same) = ended
+    ([one], [state]), ([other], [same]) = ended
     np.testing.assert_allclose(other.weights, one.weights, rtol=1e-10)
     assert type(same.weights) is np.ndarray
     np.testing.assert_allclose(same.weights, state.weights, rtol=1e-10)

@@ -17,7 +17,7 @@ from conche.common.arrays import Array
 from conche.network.ray import RayNetwork
 
 from .helpers import namespaces
-from .helpers.engine_battery import compare, in_turns, ray_there
+from .helpers.engine_battery import compare, in_turns, ray_there, shared
 from .helpers.files import write
 
 HERE = Path(__file__).parents[1]
@@ -37,8 +37,9 @@ def mpiexec(n: int, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 @mpi
-def test_mpi_gives_the_local_result() -> None:
-    done = mpiexec(2, "-m", "tests.helpers.engine_battery")
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_mpi_gives_the_local_result(ranks: int) -> None:
+    done = mpiexec(ranks, "-m", "tests.helpers.engine_battery")
     assert done.returncode == 0 and done.stdout == "all the same\n", done.stdout + done.stderr
 
 
@@ -69,8 +70,8 @@ def test_a_failure_on_one_rank_ends_all_with_its_message(tmp_path: Path) -> None
     assert done.returncode != 0 and not (tmp_path / "m").exists()
     lines = [line for line in done.stderr.splitlines() if line.startswith("conche: ")]
     assert len(lines) == 1 and "node 1" in lines[0] and "column 'c8'" in lines[0], done.stderr
-    done = mpiexec(2, *train, "--nodes", 3)
-    assert done.returncode != 0 and "2 MPI rank(s) for 3 nodes" in done.stderr
+    done = mpiexec(2, *train, "--nodes", 1)
+    assert done.returncode != 0 and "2 MPI ranks for 1 node(s)" in done.stderr
 
 
 STOPS = """
@@ -142,6 +143,12 @@ conche.ConcheRegressor(n_nodes=2, network="mpi").partial_fit(task.X, task.y)
 
 def test_ray_gives_the_local_result(network: RayNetwork) -> None:
     assert compare(lambda: network) == []
+
+
+def test_ray_workers_of_several_nodes_give_the_local_result(several: RayNetwork) -> None:
+    """Five nodes on two workers, in no order."""
+    assert compare(lambda: several, shared) == []
+    assert len(several.workers) == 2
 
 
 def test_models_share_a_ray_network_in_turns(network: RayNetwork) -> None:

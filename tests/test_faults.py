@@ -59,8 +59,9 @@ def accidents(network: RayNetwork, how: int, moments: list[Moment]) -> Iterator[
         return method
 
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("begin", "factorise", "ask", "propose", "move", "end"):
-            patch.setattr(network, name, disturbed(name, getattr(network, name)))
+        for name in ("begin", "factorise", "ask", "total", "largest", "propose", "move", "end"):
+            called = "ask" if name in ("total", "largest") else name
+            patch.setattr(network, name, disturbed(called, getattr(network, name)))
         yield left
 
 

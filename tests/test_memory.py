@@ -82,7 +82,7 @@ def test_memory_is_flat_over_500_tasks() -> None:
         model.partial_fit(rng.standard_normal((4, 12)), rng.standard_normal(4))
         sizes.append(sum(a.nbytes for s in states(model) for a in s.to_arrays().values()))
     assert sizes[-1] == sizes[8] <= sizes[0]  # eight tasks in, the ridge is settled
-    for node in cast(LocalNetwork, model.network_).nodes:  # no task's data linger
+    for node in cast(LocalNetwork, model.network_).host.nodes:  # no task's data linger
         assert node._work is None and node._rounds is None
 
 

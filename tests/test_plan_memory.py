@@ -47,6 +47,14 @@ class Apart(LocalNetwork):
         self.calls["ask"] += 1
         return super().ask(*args)
 
+    def total(self, *args: Any) -> Any:
+        self.calls["total"] += 1
+        return super().total(*args)
+
+    def largest(self, *args: Any) -> Any:
+        self.calls["largest"] += 1
+        return super().largest(*args)
+
     def end(self, *args: Any) -> Any:
         self.calls["end"] += 1
         return super().end(*args)

@@ -17,6 +17,7 @@ from conche.errors import OfflineGapWarning
 from conche.network import LocalNetwork
 from conche.network.base import Each
 from conche.network.cut import Gathered, exact_cut, orthonormal
+from conche.nodes import Setup
 
 from .helpers.hard_streams import KINDS, Stream, class_incremental, hard
 from .helpers.models import raw
@@ -179,12 +180,18 @@ class Heard(LocalNetwork):
         super().__init__()
         self.answers: list[dict[str, int]] = [{}, {}]
 
-    def ask(self, question: str | Each, *about: Any) -> list[Any]:
-        answers = super().ask(question, *about)
-        for k, answer in enumerate(answers):
-            asked = question[k] if isinstance(question, Each) else question
-            self.answers[k][asked] = np.size(answer)
-        return answers
+    def start(self, setup: Setup) -> None:
+        super().start(setup)
+        ask = self.host.ask
+
+        def heard(question: str | Each, *about: Any) -> list[Any]:
+            answers = ask(question, *about)
+            for k, answer in enumerate(answers):
+                asked = question[k] if isinstance(question, Each) else question
+                self.answers[k][asked] = np.size(answer)
+            return answers
+
+        self.host.ask = heard  # type: ignore[method-assign]  # listens
 
 
 @pytest.mark.parametrize(("n", "rank"), [(20, 25), (60, 15)])
@@ -223,7 +230,7 @@ def test_leverages_are_those_of_the_problem(monkeypatch: pytest.MonkeyPatch) -> 
     def watched(self: PrincipalNetwork, rows: Array) -> Array:
         found = inner(self, rows)
         nodes: Any = self.inner
-        subs = [node._rounds.sub for node in nodes.nodes]
+        subs = [node._rounds.sub for node in nodes.host.nodes]
         B = np.hstack([np.concatenate([sub.V, sub.A]) for sub in subs])
         eyes = [np.eye(sub.size) for sub in subs]
         for place, strength in enumerate(subs[0].each):

@@ -15,6 +15,14 @@ def launched_rank() -> int | None:
     return None
 
 
+def launched_size() -> int | None:
+    """How many processes its launcher says there are; None without one."""
+    for name in ("PMI_SIZE", "PMIX_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"):
+        if os.environ.get(name, "").isdigit():
+            return int(os.environ[name])
+    return None
+
+
 def wait_for_all() -> None:
     """Until every rank of the job, if this is one, is here: the launcher ends a job with its first
     rank that fails, and another may have something to say yet."""

@@ -159,6 +159,11 @@ class Each(tuple[Any, ...]):
         """What node k is told: its part of every `Each`, and all that is for everybody."""
         return tuple(x[k] if isinstance(x, Each) else x for x in about)
 
+    @staticmethod
+    def some(about: tuple[Any, ...], numbers: Sequence[int]) -> tuple[Any, ...]:
+        """What the host of these nodes is told: their parts, and all that is for everybody."""
+        return tuple(Each(x[k] for k in numbers) if isinstance(x, Each) else x for x in about)
+
 
 class CentralNetwork(Network):
     """Nodes with a centre: answers are sums over the nodes, in the nodes' order.
@@ -186,17 +191,26 @@ class CentralNetwork(Network):
         """
 
     @abstractmethod
-    def total(self, question: str, *about: Any) -> Array:
-        """The sum of all nodes' answers."""
+    def total(self, question: str | Each, *about: Any) -> Array:
+        """The sum of the answers of all nodes that are asked."""
+
+    @abstractmethod
+    def largest(self, question: str | Each, *about: Any) -> Array:
+        """The largest of their answers, entry by entry."""
 
     @abstractmethod
     def move(self, each: Sequence[Array]) -> None:
         """Let every node stand at an update of its own, in its solver's coordinates."""
 
     def cost(self, arrays: Sequence[Array | None]) -> int:
-        """Bytes of a round whose messages to or from one node are these."""
+        """Bytes of a round whose messages to or from one host are these."""
+        return self.hosts() * sum(bytes_of(array) for array in arrays if array is not None)
+
+    def hosts(self, asked: Sequence[bool] | None = None) -> int:
+        """How many messages a word to all nodes takes, or to those that are ``asked``: one a node,
+        unless several share a host."""
         nodes = 0 if self.setup is None else len(self.setup.partition)
-        return nodes * sum(bytes_of(array) for array in arrays if array is not None)
+        return nodes if asked is None else sum(asked)
 
 
 def total_opening(openings: Sequence[Opening]) -> Opening:
@@ -213,6 +227,11 @@ def total_proposal(proposals: Sequence[Proposal]) -> Proposal:
     return Proposal(
         total_array([p.image for p in proposals]), total([p.scalars for p in proposals])
     )
+
+
+def largest_array(terms: Sequence[Array]) -> Array:
+    """Entry by entry."""
+    return terms[0] if len(terms) == 1 else np.max([here(term) for term in terms], axis=0)
 
 
 def total_array(terms: Sequence[Array]) -> Array:

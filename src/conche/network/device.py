@@ -23,7 +23,16 @@ from ..nodes.solvers.principal_block import WIDEST_BLOCK
 from ..nodes.stack import Stack
 from ..tasks.columns import Columns
 from ..tasks.mark import block_mark
-from .base import CentralNetwork, Coefficients, Lost, Placed, coefficients, share
+from .base import (
+    CentralNetwork,
+    Coefficients,
+    Lost,
+    Placed,
+    coefficients,
+    share,
+    total_opening,
+)
+from .host import Host
 from .local import LocalNetwork
 from .pooled import PooledNetwork
 from .wrapper import Wrapped
@@ -48,12 +57,15 @@ class DeviceNetwork(LocalNetwork):
         self.device = find_device(setup.device)
         self.stack = stack_of(setup)
         self.in_one_place = self.stack is not None
-        if self.stack is None:
-            self.nodes = [setup.node(k) for k in range(len(setup.partition))]
-        else:
+        nodes = [setup.node(k) for k in range(len(setup.partition))]
+        if self.stack is not None:
             intercept = setup.partition.intercept
-            self.nodes = [Node(setup.solver, setup.scaling, intercept, stack=self.stack)]
+            nodes = [Node(setup.solver, setup.scaling, intercept, stack=self.stack)]
+        self.host = Host(nodes, self.n_threads)
         self.setup = setup
+
+    def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
+        return total_opening(self.openings(X, placed, start))
 
     def place(self, states: Sequence[NodeState]) -> Placed:
         if self.stack is None:
@@ -72,7 +84,7 @@ class DeviceNetwork(LocalNetwork):
         if not isinstance(X, Columns):
             X = self.device.put(X)
         read = [self._block(X, which, nodes) for which, nodes in self._places()]
-        each = zip(self.nodes, read, placed, strict=True)
+        each = zip(self.host.nodes, read, placed, strict=True)
         begun = ((node.begin(block, state, start), mark) for node, (block, mark), state in each)
         return [opening._replace(mark=mark) for opening, mark in begun]
 
@@ -102,7 +114,7 @@ class DeviceNetwork(LocalNetwork):
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
         if self.stack is None:
             return super().end(curvature)
-        setup, node = self._setup(), self.nodes[0]
+        setup, node = self._setup(), self.host.nodes[0]
         state = node.end(curvature)
         whole = share(node.scaling, state, node.reach(state))
         weights = [whole.weights[own] for own in self.stack.own]

@@ -73,7 +73,7 @@ class CandidateNetwork(PooledNetwork):
         most, pull = self._collect(point.apply(g, self._constant()), g)
         z = learning.solve()
         image = self.inner.total("image", self._each(z))
-        self._sent += bytes_of(z) + len(self._offered) * bytes_of(image)
+        self._sent += bytes_of(z) + self.hosts() * bytes_of(image)
         own = learning.pulls(point) if pull is None else pull
         return Proposal(image, learning.scalars(point, own, most))
 
@@ -111,7 +111,7 @@ class CandidateNetwork(PooledNetwork):
         """Columns that nodes offer; answers the largest pull on any other."""
         l1 = np.broadcast_to(self._learning.penalty.l1, towards.shape[1])
         self._told = self._offers("offer", towards, l1, asked)
-        self._sent += self._nodes * (bytes_of(towards) + bytes_of(l1))
+        self._sent += self.hosts() * (bytes_of(towards) + bytes_of(l1))
         return np.asarray(np.max([offer.most for offer in self._told], axis=0))
 
     def _penalty(self, largest: Array) -> Penalty:
@@ -217,7 +217,7 @@ class CandidateNetwork(PooledNetwork):
             numbers = past.among[goes][own] - first
             back.append(np.vstack([numbers, square[own], wanted[goes][own].T]))
         self.inner.ask("settle", g, root, Each(back))
-        self._sent += self._nodes * (bytes_of(g) + bytes_of(root)) + sum(map(bytes_of, back))
+        self._sent += self.hosts() * (bytes_of(g) + bytes_of(root)) + sum(map(bytes_of, back))
         return past.some(stays)
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:

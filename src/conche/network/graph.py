@@ -111,7 +111,8 @@ class Graph(InProcess):
 
     def propose_each(self, g: Sequence[Array]) -> list[Proposal]:
         """Every node's proposal for a direction of its own."""
-        return [node.propose(direction) for node, direction in zip(self.nodes, g, strict=True)]
+        pairs = zip(self.host.nodes, g, strict=True)
+        return [node.propose(direction) for node, direction in pairs]
 
     def exchange(self, V: Array, own: Array) -> Array:
         """The nodes' estimates after ``mixing`` exchanges; ``own`` is what each puts in itself."""

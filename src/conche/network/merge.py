@@ -39,12 +39,13 @@ class Merge:
         self.columns, self.sent, self.seed = sum(widths), 0, seed
         widest = rows if rows <= 2 * rank else rank + OVERSAMPLING
         self.narrow = [width <= widest for width in widths]
-        self.wide = len(widths) - sum(self.narrow)
+        self.wide = inner.hosts([not narrow for narrow in self.narrow])  # messages to wide blocks
         self.shown = sum(width for width in widths if width <= widest)  # columns of narrow blocks
         self.held = self._gathered()
 
-    def run(self) -> tuple[Directions, list[Array]]:
-        """V' for all nodes, each of which now has its own; and what they say of it.
+    def run(self) -> tuple[Directions, float]:
+        """V' for all nodes, each of which now has its own; and the largest norm of what any block
+        has lost.
 
         What comes back of V' are the columns of narrow blocks.
         """
@@ -97,19 +98,18 @@ class Merge:
         elif not self.inner.in_one_place:
             each = Each(None if narrow else question for narrow in self.narrow)
             own = (Each(None if narrow else x for narrow in self.narrow) for x in about)
-            answers = zip(self.inner.ask(each, *own), self.narrow, strict=True)
-            answer = total_array([answer, *(part for part, narrow in answers if not narrow)])
+            answer = total_array([answer, self.inner.total(each, *own)])
         about_them = sum(bytes_of(x) for x in about if hasattr(x, "shape"))
         self.sent += self.wide * (bytes_of(answer) + about_them)
         return answer
 
-    def _tell(self, V: Array | None, W: Array | None) -> list[Array]:
+    def _tell(self, V: Array | None, W: Array | None) -> float:
         """Every narrow block its directions, every wide one how to find its own."""
         rank = 0 if V is None else V.shape[0]
         self.sent += 8 * rank * self.shown + (0 if W is None else self.wide * bytes_of(W))
         if self.inner.in_one_place:
-            return self.inner.ask("told", V)
+            return float(self.inner.largest("told", V)[0])
         own = iter([] if V is None else columns_apart(V, self.ends))
         told = Each(next(own) if narrow else W for narrow in self.narrow)
         how = Each("told" if narrow else "merge" for narrow in self.narrow)
-        return self.inner.ask(how, told)
+        return float(self.inner.largest(how, told)[0])

@@ -1,6 +1,6 @@
-"""One node a rank: every rank runs the same program and holds one block.
+"""A rank holds one node or several: every rank runs the same program on its own blocks.
 
-    mpiexec -n 4 conche train months/ --target pm25 --nodes 4 --network mpi --out model.conche
+    mpiexec -n 4 conche train months/ --target pm25 --nodes 12 --network mpi --out model.conche
 
 Sums are one ``Allreduce`` of a buffer each; nothing is ever pickled. All ranks get the same bits,
 so all take the same decisions. What may fail on one rank alone (reading, factorising, remembering)
@@ -9,10 +9,11 @@ ends with a word between the ranks: a failure is raised on all of them, with its
 
 from __future__ import annotations
 
-import os
+import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -22,86 +23,99 @@ from threadpoolctl import threadpool_limits
 
 from ..common.arrays import Array, here
 from ..common.extras import need
-from ..common.launch import end_all
+from ..common.launch import end_all, launched_size
+from ..common.threads import available
 from ..errors import NetworkError, NodeError, ParameterError
-from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Setup, Start
+from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.aboard import node_of
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
-from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients, share
+from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients
+from .host import Host
 from .mpi_watch import watch_of
+from .placement import Placement, Workers, checked
 
 T = TypeVar("T")
 
 
 class MPINetwork(CentralNetwork):
-    """One rank a node.
+    """Ranks that share the nodes.
 
     Parameters
     ----------
-    comm : an mpi4py communicator of exactly as many ranks as there are nodes; None: the world.
+    comm : an mpi4py communicator of at most as many ranks as there are nodes; None: the world.
+    workers : for every node, the number of its rank, or the name of its worker: workers are the
+        ranks in the order in which they are first named. None: nodes are spread evenly.
     timeout : where some rank has not come after so many seconds while others wait for it, the job
         ends and says which.
 
-    Of the nodes' states every rank holds its own: what stands for all of them is a tuple of one.
+    Of the nodes' states every rank holds its own: what stands for all of them is a tuple of those.
     """
 
     apart = True
 
-    def __init__(self, comm: Any = None, timeout: float = 600.0):
+    def __init__(self, comm: Any = None, timeout: float = 600.0, workers: Workers = None):
         if not isinstance(timeout, int | float) or not timeout > 0:
             raise ParameterError(f"timeout={timeout!r} must be a number of seconds above 0")
         if comm is None:
             comm = need("mpi4py.MPI", "mpi", "network='mpi'").COMM_WORLD
         self.comm, self.rank = comm, int(comm.Get_rank())
         guard()
-        self.node: Node | None = None
+        self.workers = checked(workers)
+        self.host: Host | None = None
         self.timeout = timeout
-        self._shared, self._place = False, 0  # its number among the ranks of its machine
+        self._shared, self._threads = False, 1  # that this rank may use
+        self._place = 0  # its number among the ranks of its machine
         self._watch: AbstractContextManager[Any] = nullcontext()
 
     def start(self, setup: Setup) -> None:
         size, K = self.comm.Get_size(), len(setup.partition)
-        if size != K:
+        if size > K:
+            raise ParameterError(f"{size} MPI ranks for {K} node(s): start at most {K}")
+        if size == 1 < K and (launched_size() or 1) > 1:
             raise ParameterError(
-                f"{size} MPI rank(s) for {K} nodes: start with mpiexec -n {K}, of the MPI that "
-                f"mpi4py was built for"
+                f"{launched_size()} processes were started, and each finds itself alone: start "
+                f"them with the mpiexec of the MPI that mpi4py was built for"
             )
+        self.placement = Placement.of(self.workers or size, K)
+        if len(self.placement) != size:
+            told = ", ".join(map(str, self.placement.names))
+            raise ParameterError(f"{size} MPI rank(s) for {len(self.placement)} workers: {told}")
+        self.own = self.placement.nodes[self.rank]
         if not self._shared:  # a collective call: once, because `start` may run on a single rank
-            self._place = _share_cores(self.comm)
+            self._threads, self._place = _share_cores(self.comm)
             self._shared = True
             if size > 1 and _mpi().Query_thread() == _mpi().THREAD_MULTIPLE:
                 self._watch = watch_of(self.comm, self.timeout, end_all)
-        self.setup, self.node = setup, node_of(setup, self.rank, self._place)
+        nodes = [node_of(setup, k, self._place) for k in self.own]
+        self.host = Host(nodes, self._threads, apart=True)
+        self.setup = setup
 
     def place(self, states: Sequence[NodeState]) -> Placed:
-        return (states[self.rank],)
+        return tuple(states[k] for k in self.own)
 
     def fetch(self, placed: Placed) -> list[NodeState]:
         """All nodes' states on every rank, as bytes on the wire."""
-        own = placed[0].moved(here).to_arrays()
-        arrays = {k: np.ascontiguousarray(a) for k, a in own.items()}
-        own = np.frombuffer(to_bytes(arrays), "u1")
-        return [NodeState.from_arrays(from_bytes(part.tobytes())) for part in self._gather(own)]
+        own = [np.frombuffer(_as_bytes(state), "u1") for state in placed]
+        every = self._gather_each(own)
+        return [NodeState.from_arrays(from_bytes(part.tobytes())) for part in every]
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
         self._check_same(X.shape)
-        setup, node = self._started()
-        files = isinstance(X, Columns)
-        opening = self._together(
-            lambda: node.begin(setup.partition.block(X, self.rank), placed[0], start, files)
-        )
-        mark = self._sum(np.array([opening.mark]))[0] if files else 0
+        setup, host = self._started()
+        blocks = setup.partition.parts(X, self.own)
+        opening = self._together(lambda: host.begin(blocks, placed, start))
+        mark = self._sum(np.array([opening.mark]))[0] if isinstance(X, Columns) else 0
         return Opening(self._sum(opening.predictions), self._sum(opening.report), int(mark))
 
     def factorise(self, context: Context) -> None:
-        _, node = self._started()
-        self._together(lambda: node.factorise(context))
+        _, host = self._started()
+        self._together(lambda: host.factorise(context))
 
     def propose(self, g: Array) -> Proposal:
         """One buffer: the image, and below it the scalars of every output, if any."""
-        _, node = self._started()
-        image, scalars = node.propose(g)
+        _, host = self._started()
+        image, scalars = host.propose(g)
         values = scalars.values()
         if not values:
             return Proposal(self._sum(image), scalars)
@@ -110,55 +124,68 @@ class MPINetwork(CentralNetwork):
         return Proposal(whole[:rows].astype(image.dtype), type(scalars)(*whole[rows:]))
 
     def ask(self, question: str | Each, *about: Any) -> list[Any]:
-        _, node = self._started()
-        asked = Each.of((question, *about), self.rank)
-        own = np.ascontiguousarray(self._together(lambda: node.ask(*asked)))
-        shapes = self._gather(np.array(own.shape, dtype=np.int64))
-        answers = zip(self._gather(own.ravel()), shapes, strict=True)
-        return [flat.reshape(shape) for flat, shape in answers]
+        _, host = self._started()
+        asked = Each.some((question, *about), self.own)
+        return self._gather_each(self._together(lambda: host.ask(*asked)))
 
-    def total(self, question: str, *about: Any) -> Array:
-        _, node = self._started()
-        asked = Each.of((question, *about), self.rank)
-        return self._sum(self._together(lambda: node.ask(*asked)))
+    def total(self, question: str | Each, *about: Any) -> Array:
+        return self._sum(self._answered("total", 0.0, question, *about))
+
+    def largest(self, question: str | Each, *about: Any) -> Array:
+        return self._sum(self._answered("largest", -np.inf, question, *about), _mpi().MAX)
+
+    def _answered(self, how: str, nothing: float, question: str | Each, *about: Any) -> Array:
+        """What the nodes here answer together; where none is asked, ``nothing``, as large as what
+        others answer."""
+        _, host = self._started()
+        asked = Each.some((question, *about), self.own)
+        answer: Array | None = self._together(lambda: getattr(host, how)(*asked))
+        if isinstance(question, Each):
+            own = () if answer is None else (ord(answer.dtype.char), *answer.shape)
+            kinds = self._gather(np.array(own, dtype=np.int64))
+            if answer is None:
+                kind, *shape = max(kinds, key=len).tolist()
+                answer = np.full(shape, nothing, dtype=chr(kind))
+        assert answer is not None
+        return answer
 
     def move(self, each: Sequence[Array]) -> None:
-        _, node = self._started()
-        node.move(each[self.rank])
+        _, host = self._started()
+        host.move([each[k] for k in self.own])
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
-        _, node = self._started()
-        node.accept(step, momentum)
+        _, host = self._started()
+        host.accept(step, momentum)
+
+    def hosts(self, asked: Sequence[bool] | None = None) -> int:
+        return self.placement.hosts(asked)
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
-        setup, node = self._started()
-        state = self._together(lambda: node.end(curvature))
-        own = share(setup.scaling, state, node.reach(state))
-        node.forget()
-        outputs = own.weights.shape[1]
-        weights = self._gather(np.ascontiguousarray(own.weights).ravel())
-        offsets, reaches = self._gather(own.offset), self._gather(own.reach)
+        setup, host = self._started()
+        own, states = self._together(lambda: host.end(curvature))
+        host.forget()
+        weights, offsets, reaches = (
+            self._gather_each([getattr(one, name) for one in own])
+            for name in ("weights", "offset", "reach")
+        )
         means: list[Any] = [None] * len(weights)
-        if own.means is not None:
-            means = list(self._gather(np.ascontiguousarray(own.means)))
-        shares = [
-            Coefficients(part.reshape(-1, outputs), offset, mean, reach)
-            for part, offset, mean, reach in zip(weights, offsets, means, reaches, strict=True)
-        ]
-        return coefficients(setup, shares), (state,)
+        if own[0].means is not None:
+            means = self._gather_each([one.means for one in own])
+        shares = map(Coefficients, weights, offsets, means, reaches)
+        return coefficients(setup, list(shares)), tuple(states)
 
     def abandon(self) -> None:
-        if self.node is not None:
-            self.node.forget()
+        if self.host is not None:
+            self.host.forget()
 
     def writes_files(self) -> bool:
         """All ranks save a model, and the first one writes."""
         return self.rank == 0
 
-    def _started(self) -> tuple[Setup, Node]:
-        if self.setup is None or self.node is None:
+    def _started(self) -> tuple[Setup, Host]:
+        if self.setup is None or self.host is None:
             raise NetworkError("the network has not been started")
-        return self.setup, self.node
+        return self.setup, self.host
 
     def _check_same(self, shape: tuple[int, ...]) -> None:
         """Sums of vectors of different lengths would end in MPI's own words, or in none."""
@@ -167,12 +194,25 @@ class MPINetwork(CentralNetwork):
             told = ", ".join(f"{n} x {p}" for n, p in all_shapes.tolist())
             raise NodeError(f"the ranks have tasks of different shapes: {told}")
 
-    def _sum(self, array: Array) -> Array:
+    def _sum(self, array: Array, op: Any = None) -> Array:
+        """Of all ranks' arrays: their sum, or what another operation makes of them."""
         own = np.ascontiguousarray(array)
         total = np.empty_like(own)
         with self._watch:
-            self.comm.Allreduce(own, total)
+            self.comm.Allreduce(own, total, **({} if op is None else {"op": op}))
         return total
+
+    def _gather_each(self, own: Sequence[Array]) -> list[Array]:
+        """One array of every node, in the nodes' order, on every rank."""
+        own = [np.ascontiguousarray(array) for array in own]
+        heads = [(ord(array.dtype.char), array.ndim, *array.shape) for array in own]
+        told = self._gather(np.array([*chain(*heads)], dtype=np.int64))
+        raw = b"".join(array.tobytes() for array in own)
+        found = [
+            _unpacked(head.tolist(), part.tobytes())
+            for head, part in zip(told, self._gather(np.frombuffer(raw, "u1")), strict=True)
+        ]
+        return self.placement.in_order(found)
 
     def _gather(self, own: Array) -> list[Array]:
         """Every rank's flat array, on every rank."""
@@ -200,11 +240,30 @@ class MPINetwork(CentralNetwork):
             self.comm.Allreduce(worst, first, op=_mpi().MIN)
         if first[0] == size:
             return cast(T, answer)
-        told = "" if failure is None else f"node {self.rank}: {failure}"
+        told = str(failure) if isinstance(failure, NodeError) else f"rank {self.rank}: {failure}"
+        told = "" if failure is None else told
         text = self._gather(np.frombuffer(told.encode(), "u1"))[int(first[0])]
         if failure is not None and not isinstance(failure, EXPECTED):
             raise failure  # a bug: with its own traceback
         raise NodeError(text.tobytes().decode())
+
+
+def _as_bytes(state: NodeState) -> bytes:
+    arrays = state.moved(here).to_arrays().items()
+    return to_bytes({name: np.ascontiguousarray(array) for name, array in arrays})
+
+
+def _unpacked(head: list[int], raw: bytes) -> list[Array]:
+    """Arrays from their kinds and shapes, and their bytes."""
+    arrays, first = [], 0
+    while head:
+        kind, ndim, *rest = head
+        shape, head = rest[:ndim], rest[ndim:]
+        dtype = np.dtype(chr(kind))
+        size = math.prod(shape)
+        arrays.append(np.frombuffer(raw, dtype, size, first).reshape(shape).copy())
+        first += size * dtype.itemsize
+    return arrays
 
 
 def _mpi_type(dtype: Any) -> Any:
@@ -219,14 +278,15 @@ def _mpi() -> Any:
     return MPI
 
 
-def _share_cores(comm: Any) -> int:
-    """Ranks of one machine share its cores; each with all of them would fight. Answers which of
-    them this one is, so that they share its GPUs too."""
+def _share_cores(comm: Any) -> tuple[int, int]:
+    """Ranks of one machine share its cores; each with all of them would fight. Answers how many
+    this one has, and which of the ranks it is, so that they share its GPUs too."""
     near = comm.Split_type(_mpi().COMM_TYPE_SHARED)
-    threadpool_limits(max(1, (os.cpu_count() or 1) // near.Get_size()), user_api="blas")
+    cores = max(1, available() // near.Get_size())
+    threadpool_limits(cores, user_api="blas")
     place = int(near.Get_rank())
     near.Free()
-    return place
+    return cores, place
 
 
 def guard() -> None:

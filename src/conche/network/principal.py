@@ -29,7 +29,7 @@ from ..nodes.solvers import Context
 from ..nodes.solvers.cholesky import Bordered, Cholesky, robust_cholesky
 from ..nodes.solvers.leaning import LEANING
 from ..nodes.solvers.principal import PrincipalMemory
-from .base import CentralNetwork, Coefficients, Lost, Placed, total_array
+from .base import CentralNetwork, Coefficients, Lost, Placed
 from .merge import Merge
 from .wrapper import Wrapped
 
@@ -79,8 +79,8 @@ class PrincipalNetwork(Wrapped):
             coarse = [inner / s for s in self._context.each]
         else:
             merge = Merge(self.inner, widths, rows, solver.rank, solver.seed, self._whole)
-            (_, self._squares, self._cut), answers = merge.run()
-            self._least = np.min(answers, axis=0)
+            (_, self._squares, self._cut), norm = merge.run()
+            self._least = np.array([s / (s + norm) for s in self._context.each])
             self.overhead += merge.sent
             coarse = parts_of(self._sum("coarse"), len(self._context.each), axis=0)
         self._coarse = [robust_cholesky(with_diagonal(M, 1.0)) for M in coarse]
@@ -97,7 +97,7 @@ class PrincipalNetwork(Wrapped):
         g = arrays[0]
         assert g is not None
         correction = 2 * 8 * self._coarse[0].size * g.shape[1]
-        return super().cost(arrays) + self._context.n_nodes * correction
+        return super().cost(arrays) + self.hosts() * correction
 
     def conclude(self, curvature: Array | None, g: Array) -> Lost | None:
         """What the directions that were cut before this task have cost in it. Rows that are
@@ -105,16 +105,14 @@ class PrincipalNetwork(Wrapped):
         if self._whole:
             self._exact = [factor for factor in self._coarse if isinstance(factor, Bordered)]
         if curvature is not None:
-            self.inner.ask("weigh", curvature)
+            self.inner.total("weigh", curvature)
         if curvature is not None or self._whole:
             self._merge()
         if not self._context or not self._context.quadratic:
             return None
         seen = self._sum("probe")
-        answers = self.inner.ask("witness", seen)
-        growth = max(float(answer[0, 0]) for answer in answers)
-        told = total_array(answers)[1:, ...]
-        told = here(told)
+        told = here(self.inner.total("witness", seen))
+        growth = float(here(self.inner.largest("growth"))[0])
         probed, rest = np.split(told, [seen.shape[1]])
         moved, spread, owed, along = rest[0], rest[1], rest[2], rest[3:]
         t = self._correct(self._sum("cut", np.zeros((0, 0))))
@@ -185,8 +183,7 @@ class PrincipalNetwork(Wrapped):
         return answer
 
     def _count(self, *arrays: Array) -> None:
-        assert self._context is not None
-        self.overhead += self._context.n_nodes * sum(bytes_of(array) for array in arrays)
+        self.overhead += self.hosts() * sum(bytes_of(array) for array in arrays)
 
     def _solver(self) -> PrincipalMemory:
         assert self.setup is not None

@@ -1,10 +1,11 @@
-"""One actor a node, on this machine or on a Ray cluster; an actor that dies is replaced.
+"""Actors that hold one node or several each, on this machine or on a Ray cluster; one that dies is
+replaced.
 
-The driver keeps names, targets and n-vectors; columns go to their node once a task, or, where they
-are on disk, are read there. Weights and memory stay with the node: the driver holds references to
-them as they were at the task's start, to where every node stood some rounds ago, and the rounds
-since then. A node that is killed or hangs is made anew from those and replays the rounds: the
-result is the same to the last bit.
+The driver keeps names, targets and n-vectors; columns go to their worker once a task, or, where
+they are on disk, are read there. Weights and memory stay with the worker: the driver holds
+references to them as they were at the task's start, to where every node stood some rounds ago, and
+the rounds since then. A worker that is killed or hangs is made anew from those and replays the
+rounds: the result is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -27,11 +28,22 @@ from .base import (
     Each,
     Placed,
     coefficients,
+    largest_array,
     total_array,
     total_opening,
     total_proposal,
 )
-from .ray_store import Reference, own, present, ray_module, sent, session, share_of_gpus
+from .placement import Placement, Workers, checked
+from .ray_store import (
+    Reference,
+    named_resources,
+    own,
+    present,
+    ray_module,
+    sent,
+    session,
+    share_of_gpus,
+)
 from .ray_worker import Step, Worker
 
 Call = tuple[str, tuple[Any, ...]]  # a worker's method, and its arguments
@@ -40,17 +52,21 @@ REPLAY = 16  # rounds that are kept before the nodes' positions are noted and th
 
 
 class RayNetwork(CentralNetwork):
-    """One actor a node.
+    """Workers, one actor each, that share the nodes.
 
     Parameters
     ----------
     address : of a cluster; None: this machine, loopback only.
-    resources : of every node, as Ray's ``options`` takes them.
-    timeout : a node that does not answer within so many seconds has failed.
-    retries : more failures of a node in one task end the run.
-    keep : where the nodes' states between tasks are kept: on the node's own machine (None), so that
-        a process may die, or with the "driver", so that a machine may. States below 100 kB go to
-        the driver anyway: Ray sends small answers along.
+    resources : of every worker, as Ray's ``options`` takes them; with ``num_cpus`` above 1 it works
+        in so many threads.
+    timeout : a worker that does not answer within so many seconds has failed.
+    retries : more failures of a worker in one task end the run.
+    keep : where the nodes' states between tasks are kept: on the worker's own machine (None), so
+        that a process may die, or with the "driver", so that a machine may. States below 100 kB go
+        to the driver anyway: Ray sends small answers along.
+    workers : how many there are, which share the nodes evenly; or a list that has the worker of
+        every node, by name or number. On a cluster a name is a resource of Ray's, which the machine
+        that is meant has (``ray start --resources '{"rack1": 1}'``). None: one a node.
     """
 
     apart = True
@@ -62,6 +78,7 @@ class RayNetwork(CentralNetwork):
         timeout: float = 300.0,
         retries: int = 3,
         keep: Literal["driver"] | None = None,
+        workers: Workers = None,
     ):
         if keep not in (None, "driver"):
             raise ParameterError(f"keep={keep!r} must be None or 'driver'")
@@ -71,18 +88,29 @@ class RayNetwork(CentralNetwork):
             raise ParameterError(f"resources={resources!r} must be a dict, as Ray's options take")
         self.address, self.resources = address, dict(resources or {"num_cpus": 0})
         self.timeout, self.retries, self.keep = timeout, whole("retries", retries, least=0), keep
+        self.asked_workers = checked(workers)
+        self.placement = Placement((), ())
         self.workers: list[Any] = []
-        self.failures = 0  # nodes replaced so far
+        self.failures = 0  # workers replaced so far
         self._inside: Setup | None = None  # what the actors are made of; `setup` once all are
         self._session: str | None = None  # the Ray that they live in
         self._gpus: dict[str, float] = {}  # what every actor has of them
+        self._needs: list[dict[str, float]] = []  # resources of Ray's that each of them must have
         self._clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RayNetwork:
         """A network of its own, with actors of its own once it is started."""
-        return RayNetwork(self.address, self.resources, self.timeout, self.retries, self.keep)
+        return RayNetwork(
+            self.address,
+            self.resources,
+            self.timeout,
+            self.retries,
+            self.keep,
+            self.asked_workers,
+        )
 
     def start(self, setup: Setup) -> None:
+        placement = Placement.of(self.asked_workers, len(setup.partition))
         alone = self.address is None and "RAY_ADDRESS" not in os.environ
         if alone:
             ray_local.loopback_only()
@@ -95,24 +123,26 @@ class RayNetwork(CentralNetwork):
             ray.init(self.address, log_to_driver=False, logging_level="error")
         if session() != self._session:  # another Ray than last time
             self.workers, self._session = [], session()
-        K = len(setup.partition)
         self.setup, self._inside = None, setup  # a start that is interrupted has not happened
         self._clear()
-        gpus = share_of_gpus(self.resources, setup.device, K)
-        if len(self.workers) == K and gpus == self._gpus:  # as many nodes: they keep the actors
-            self._all("reset", [(setup, k) for k in range(K)])
+        W, same = len(placement), placement.names == self.placement.names
+        gpus = share_of_gpus(self.resources, setup.device, W)
+        needs = named_resources(placement.names)
+        self.placement = placement
+        if len(self.workers) == W and same and gpus == self._gpus:  # they keep the actors
+            self._all("reset", [(setup, numbers) for numbers in placement.nodes])
         else:
             self._kill()
-            self._gpus = gpus
-            self.workers = [self._new(k) for k in range(K)]
+            self._gpus, self._needs = gpus, needs
+            self.workers = [self._new(w) for w in range(W)]
             self._clear()
-            self._all("pid", [()] * K, wait=START)
+            self._all("pid", [()] * W, wait=START)
         self._clear()
         self.setup = setup
 
     def _clear(self) -> None:
         """Nothing under way."""
-        # every node's block, its state, and what all are told
+        # every worker's blocks, its nodes' states, and what all are told
         self._begun: list[tuple[Any, Any, Start]] | None = None
         self._context: Context | None = None
         self._positions: list[Any] = [None] * len(self.workers)
@@ -122,17 +152,23 @@ class RayNetwork(CentralNetwork):
         self._rounds = 0
         self._news: list[Call] = []  # what the nodes took note of before the rounds
         self._since: list[Call] = []  # what happened to them since those positions
-        self._moves: list[Array] | None = None  # where they were told to stand in the end
+        self._moves: Each | None = None  # where they were told to stand in the end
         self._failed = [0] * len(self.workers)
 
-    def _new(self, k: int) -> Any:
-        ray = ray_module()
+    def _new(self, w: int) -> Any:
+        options = self.resources | self._gpus
+        options["resources"] = self._needs[w] | self.resources.get("resources", {})
         # never max_restarts: a restarted actor would have forgotten its task
-        actor = ray.remote(Worker).options(max_restarts=0, **self.resources, **self._gpus)
-        return actor.remote(self._inside, k)
+        actor = ray_module().remote(Worker).options(max_restarts=0, **options)
+        threads = max(1, int(self.resources.get("num_cpus", 1)))
+        return actor.remote(self._inside, self.placement.nodes[w], threads)
 
     def place(self, states: Sequence[NodeState]) -> Placed:
-        return tuple(Reference(ray_module().put(state), self._session) for state in states)
+        put, session = ray_module().put, self._session
+        return tuple(
+            Reference(put([states[k] for k in numbers]), session, numbers)
+            for numbers in self.placement.nodes
+        )
 
     def fetch(self, placed: Placed) -> list[NodeState]:
         references = present(placed)
@@ -140,23 +176,24 @@ class RayNetwork(CentralNetwork):
             states = ray_module().get(references, timeout=self.timeout)
         except ray_module().exceptions.RayError as error:
             raise NetworkError(f"the nodes' states are lost: {error}") from None
-        return [own(state) for state in states]
+        placement = Placement((), tuple(reference.nodes for reference in placed))
+        return [own(state) for state in placement.in_order(states)]
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
+        if tuple(reference.nodes for reference in placed) != self.placement.nodes:
+            placed = self.place(self.fetch(placed))  # they were spread in another way
         references = present(placed)
-        partition = self._started().partition
+        parts = self._started().partition.parts(X)
         self._clear()
-        blocks: list[Any] = [self._block(X, which) for which in partition.places()]
-        if blocks[0] is None:  # here, in memory
-            blocks = [ray_module().put(block) for block in partition.split(X)]
+        if isinstance(X, Columns):  # where nodes find their columns by themselves; None: here
+            found = [part.sendable() for part in parts]
+            parts = [part.read() for part in parts] if found[0] is None else found
+        blocks: list[Any] = [[parts[k] for k in own] for own in self.placement.nodes]
+        if not isinstance(parts[0], Columns):
+            blocks = [ray_module().put(own) for own in blocks]
         pairs = zip(blocks, references, strict=True)
-        self._begun = [(block, state, start) for block, state in pairs]
+        self._begun = [(own, states, start) for own, states in pairs]
         return total_opening(self._all("begin", self._begun))
-
-    @staticmethod
-    def _block(X: Any, which: Any) -> Columns | None:
-        """Where a node finds its columns by itself; None where they are here."""
-        return X.select(which).sendable() if isinstance(X, Columns) else None
 
     def factorise(self, context: Context) -> None:
         """Sent with the next call, as steps are: every call costs a millisecond and more."""
@@ -169,25 +206,35 @@ class RayNetwork(CentralNetwork):
         return total_proposal(proposals)
 
     def ask(self, question: str | Each, *about: Any) -> list[Any]:
+        return self.placement.in_order(self._asked("ask", question, *about))
+
+    def total(self, question: str | Each, *about: Any) -> Array:
+        return total_array(self._asked("total", question, *about))
+
+    def largest(self, question: str | Each, *about: Any) -> Array:
+        return largest_array(self._asked("largest", question, *about))
+
+    def _asked(self, how: str, question: str | Each, *about: Any) -> list[Any]:
+        """Every worker's answer; of one that has none, nothing."""
         asked = (question, *(sent(x) for x in about))
-        calls = [Each.of((self._first, *asked), k) for k in range(len(self.workers))]
-        answers = self._all("ask", calls)
+        calls = [Each.some((self._first, *asked), own) for own in self.placement.nodes]
+        answers = self._all(how, calls)
         step = self._told()
         questions = set(question) if isinstance(question, Each) else {question}
         if questions & self._started().solver.news or step is not None:
             rounds = self._rounds or step is not None
-            (self._since if rounds else self._news).append(("ask", (step, *asked)))
-        return answers
+            (self._since if rounds else self._news).append((how, (step, *asked)))
+        return [answer for answer in answers if answer is not None]
 
-    def total(self, question: str, *about: Any) -> Array:
-        return total_array(self.ask(question, *about))
+    def hosts(self, asked: Sequence[bool] | None = None) -> int:
+        return self.placement.hosts(asked)
 
     def move(self, each: Sequence[Array]) -> None:
         """Sent with the task's end, which is next."""
-        self._moves = list(each)
+        self._moves = Each(each)
 
     def _told(self) -> Step | None:
-        """The step that came first in a call which all nodes have answered. What they agreed on is
+        """The step that came first in a call which all have answered. What they agreed on is
         kept apart: it holds for the whole task."""
         first, self._first = self._first, None
         if isinstance(first, Context):
@@ -198,7 +245,7 @@ class RayNetwork(CentralNetwork):
     def _remember(self, call: Call) -> None:
         """Remember the round; once in a while note positions instead, so that memory is bounded.
 
-        A node answers in order: with a round's answers, positions asked for before it are there.
+        A worker answers in order: with a round's answers, positions asked for before are there.
         """
         ray = ray_module()
         if self._noted is not None and self.keep == "driver":
@@ -221,14 +268,15 @@ class RayNetwork(CentralNetwork):
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
         """Shares come here; the nodes' new states stay where they are, and references to them come.
 
-        A node that fails from now on is made anew at the next call, from its new state.
+        A worker that fails from now on is made anew at the next call, from its nodes' new states.
         """
-        moves: Sequence[Array | None] = self._moves or [None] * len(self.workers)
-        calls = [(self._first, curvature, d) for d in moves]
-        pairs = self._all("end", calls, returns=2)
+        told = (self._first, curvature, self._moves)
+        pairs = self._all("end", [Each.some(told, own) for own in self.placement.nodes], returns=2)
         self.abandon()  # the task's data may go
-        whole = coefficients(self._started(), [own for own, _ in pairs])
-        return whole, tuple(Reference(state, self._session) for _, state in pairs)
+        shares = self.placement.in_order([own for own, _ in pairs])
+        each = zip(pairs, self.placement.nodes, strict=True)
+        placed = tuple(Reference(states, self._session, own) for (_, states), own in each)
+        return coefficients(self._started(), shares), placed
 
     def abandon(self) -> None:
         self._clear()
@@ -261,83 +309,83 @@ class RayNetwork(CentralNetwork):
         returns: int = 1,
         wait: float | None = None,
     ) -> list[Any]:
-        """Every node's answer, in order; a node that fails is replaced and asked again."""
-        sent = [self._send(k, method, call, returns) for k, call in enumerate(calls)]
+        """Every worker's answer, in order; one that fails is replaced and asked again."""
+        sent = [self._send(w, method, call, returns) for w, call in enumerate(calls)]
         ray, wait = ray_module(), self.timeout if wait is None else wait
         if returns == 1:
             try:  # all at once where all is well, which is quicker than one by one
                 return list(ray.get(sent, timeout=wait))
             except ray.exceptions.GetTimeoutError:
-                wait = 0.0  # every node has had its time
+                wait = 0.0  # every worker has had its time
             except ray.exceptions.RayError:
                 pass
         return [
-            self._finish(k, method, calls[k], returns, refs, wait) for k, refs in enumerate(sent)
+            self._finish(w, method, calls[w], returns, refs, wait) for w, refs in enumerate(sent)
         ]
 
-    def _send(self, k: int, method: str, call: tuple[Any, ...], returns: int) -> Any:
-        return getattr(self.workers[k], method).options(num_returns=returns).remote(*call)
+    def _send(self, w: int, method: str, call: tuple[Any, ...], returns: int) -> Any:
+        return getattr(self.workers[w], method).options(num_returns=returns).remote(*call)
 
-    def _finish(self, k: int, method: str, call: Any, returns: int, refs: Any, wait: float) -> Any:
-        answer, failure = self._collect(k, returns, refs, wait)
+    def _finish(self, w: int, method: str, call: Any, returns: int, refs: Any, wait: float) -> Any:
+        answer, failure = self._collect(returns, refs, wait)
         while failure is not None:
-            self._failed[k] += 1
-            if self._failed[k] > self.retries:
-                times = f"{self._failed[k]} time(s) in one task"
-                raise NodeError(f"node {k} failed {times}: {failure}")
-            failure = self._replace(k)
+            self._failed[w] += 1
+            if self._failed[w] > self.retries:
+                times = f"{self._failed[w]} time(s) in one task"
+                raise NodeError(f"{self.placement.called(w)} failed {times}: {failure}")
+            failure = self._replace(w)
             if failure is None:
-                refs = self._send(k, method, call, returns)
-                answer, failure = self._collect(k, returns, refs, self.timeout)
+                refs = self._send(w, method, call, returns)
+                answer, failure = self._collect(returns, refs, self.timeout)
         return answer
 
-    def _collect(
-        self, k: int, returns: int, refs: Any, wait: float
-    ) -> tuple[Any, Exception | None]:
-        """The node's answer. Of two, fetch only the first; the second, its state, stays on the
-        worker unless keep='driver'."""
+    def _collect(self, returns: int, refs: Any, wait: float) -> tuple[Any, Exception | None]:
+        """A worker's answer. Of two, fetch only the first; the second, its nodes' states, stays on
+        the worker unless keep='driver'."""
         if returns == 1:
-            return self._answer(k, refs, wait)
-        answer, failure = self._answer(k, refs[0], wait)
+            return self._answer(refs, wait)
+        answer, failure = self._answer(refs[0], wait)
         if failure is not None or self.keep is None:
             return (answer, refs[1]), failure
-        state, failure = self._answer(k, refs[1], wait)
-        return (answer, ray_module().put(state)), failure
+        states, failure = self._answer(refs[1], wait)
+        return (answer, ray_module().put(states)), failure
 
-    def _answer(self, k: int, ref: Any, wait: float) -> tuple[Any, Exception | None]:
-        """The node's answer, or why there is none; what the node itself refuses is raised."""
+    @staticmethod
+    def _answer(ref: Any, wait: float) -> tuple[Any, Exception | None]:
+        """A worker's answer, or why there is none; what a node itself refuses is raised."""
         ray = ray_module()
         try:
             return ray.get(ref, timeout=wait), None
         except ray.exceptions.RayTaskError as error:
             if not isinstance(error.cause, EXPECTED):
                 raise  # a bug: with its own traceback
-            raise NodeError(f"node {k}: {error.cause}") from None
+            raise NodeError(str(error.cause)) from None
         except ray.exceptions.RayError as failure:  # died, hangs, no memory, or its answer is lost
             return None, failure
 
-    def _replace(self, k: int) -> Exception | None:
-        """A new actor from the state at the task's start; then the task so far, again. Or why
+    def _replace(self, w: int) -> Exception | None:
+        """A new actor from the states at the task's start; then the task so far, again. Or why
         that failed, too."""
         ray = ray_module()
-        ray.kill(self.workers[k])
+        ray.kill(self.workers[w])
         self.failures += 1
-        self.workers[k] = worker = self._new(k)
-        _, failure = self._answer(k, worker.pid.remote(), START)
+        self.workers[w] = worker = self._new(w)
+        _, failure = self._answer(worker.pid.remote(), START)
         if failure is not None or self._begun is None:
             return failure
-        self._noted = None  # one of them may have died with the node
-        told = [self._send(k, method, call, 1) for method, call in self._so_far(k)]
+        self._noted = None  # one of them may have died with the worker
+        told = [self._send(w, method, call, 1) for method, call in self._so_far(w)]
         wait = self.timeout * (2 + len(told))
-        failures = (self._answer(k, ref, wait)[1] for ref in told)
+        failures = (self._answer(ref, wait)[1] for ref in told)
         return next((failure for failure in failures if failure is not None), None)
 
-    def _so_far(self, k: int) -> list[Call]:
-        """All that a node has been told in this task, for another one to take its place."""
+    def _so_far(self, w: int) -> list[Call]:
+        """All that a worker has been told in this task, for another one to take its place."""
         assert self._begun is not None
-        calls: list[Call] = [("begin", self._begun[k])]
+        calls: list[Call] = [("begin", self._begun[w])]
         if self._context is not None:
             calls += [("factorise", (self._context,)), *self._news]
-        if self._positions[k] is not None:
-            calls.append(("move_to", (self._positions[k],)))
-        return [(method, Each.of(call, k)) for method, call in [*calls, *self._since]]
+        if self._positions[w] is not None:
+            calls.append(("move_to", (self._positions[w],)))
+        own = self.placement.nodes[w]
+        return [(method, Each.some(call, own)) for method, call in [*calls, *self._since]]

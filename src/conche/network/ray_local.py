@@ -22,6 +22,7 @@ from ..common.locks import new_locked, ownerless, private_folder
 from ..errors import ParameterError
 
 LONGEST = 44  # characters of the folder's path: a socket's in it must stay within 107
+ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # "0": Ray is to be on this machine alone
 TOKEN = ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")  # where a user may have one
 
 
@@ -39,7 +40,7 @@ def start() -> None:
 def loopback_only() -> None:
     """Ray binds its ports to every interface unless it is told that there are to be no clusters:
     by the environment before it is imported, by this constant afterwards."""
-    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+    os.environ[ALONE] = "0"
     if "ray" in sys.modules:
         sys.modules["ray"]._private.ray_constants.ENABLE_RAY_CLUSTER = False
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..common.extras import need
-from ..errors import DeviceError, NetworkError
+from ..errors import DeviceError, NetworkError, ParameterError
 from ..nodes import NodeState
+from . import ray_local
 from .base import Each, Placed
 
 LARGE = 100_000  # bytes: a larger vector goes through the object store, once for all nodes
+A_LITTLE = 0.001  # of a resource that means a machine: many workers may be there
 LOST = "Ray has been shut down, and the nodes' states with it: load the model, or fit it again"
 
 
@@ -31,10 +34,11 @@ def session() -> str | None:
 
 
 class Reference(NamedTuple):
-    """What stands for one node's state on the driver."""
+    """What stands for the states of one worker's nodes on the driver."""
 
-    state: Any  # an ObjectRef
-    session: str | None  # of the Ray that holds it
+    states: Any  # an ObjectRef
+    session: str | None  # of the Ray that holds them
+    nodes: tuple[int, ...]  # whose they are
 
 
 def sent(x: Any) -> Any:
@@ -49,7 +53,7 @@ def present(placed: Placed) -> list[Any]:
     """The references, if the Ray that holds the states still runs."""
     if placed[0].session is None or placed[0].session != session():
         raise NetworkError(LOST)
-    return [reference.state for reference in placed]
+    return [reference.states for reference in placed]
 
 
 def own(state: NodeState) -> NodeState:
@@ -57,7 +61,22 @@ def own(state: NodeState) -> NodeState:
     return NodeState.from_arrays({k: np.array(a) for k, a in state.to_arrays().items()})
 
 
-def share_of_gpus(resources: dict[str, Any], device: str, n_nodes: int) -> dict[str, float]:
+def named_resources(names: Sequence[str | int]) -> list[dict[str, float]]:
+    """What of Ray's resources each worker needs to be on the machine that its name means; on this
+    machine alone names say no more than who shares a worker."""
+    if os.environ.get(ray_local.ALONE) == "0" or not any(isinstance(name, str) for name in names):
+        return [{} for _ in names]
+    there = ray_module().cluster_resources()
+    for name in names:
+        if isinstance(name, str) and name not in there:
+            raise ParameterError(
+                f"worker {name!r}: no machine of the cluster has a resource of that name; start it "
+                f"with ray start --resources '{{\"{name}\": 1}}'"
+            )
+    return [{name: A_LITTLE} if isinstance(name, str) else {} for name in names]
+
+
+def share_of_gpus(resources: dict[str, Any], device: str, n_workers: int) -> dict[str, float]:
     """What an actor is given of GPUs beside its resources, where it works on one: Ray hides them
     from actors that have none."""
     if device == "cpu" or "num_gpus" in resources:
@@ -65,4 +84,4 @@ def share_of_gpus(resources: dict[str, Any], device: str, n_nodes: int) -> dict[
     there = ray_module().cluster_resources().get("GPU", 0)
     if not there:
         raise DeviceError(f"device={device!r}: Ray knows of no GPU")
-    return {"num_gpus": min(1.0, there / n_nodes)}
+    return {"num_gpus": min(1.0, there / n_workers)}

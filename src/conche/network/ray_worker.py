@@ -1,8 +1,9 @@
-"""The node inside a Ray actor."""
+"""The nodes inside a Ray actor."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -11,74 +12,83 @@ from ..common.arrays import Array, here
 from ..nodes import NodeState, Opening, Position, Proposal, Setup, Start
 from ..nodes.aboard import node_of
 from ..nodes.solvers import Context
-from ..tasks.columns import Columns
-from .base import Coefficients, share
+from .base import Coefficients, Each
+from .host import Host
 
 Step = tuple[Array | None, Array | None]
 First = Step | Context | None  # what a call begins with: the task's context, or a round's step
 
 
 class Worker:
-    """The k-th node, inside an actor. Between tasks it keeps nothing."""
+    """Some nodes, inside an actor. Between tasks it keeps nothing."""
 
-    def __init__(self, setup: Setup, k: int):
-        threadpool_limits(1, user_api="blas")  # several nodes share a machine's cores
-        self.reset(setup, k)
+    def __init__(self, setup: Setup, numbers: Sequence[int], n_threads: int = 1):
+        self.n_threads = n_threads  # one, unless it is told: workers share a machine's cores
+        threadpool_limits(n_threads, user_api="blas")
+        self.reset(setup, numbers)
 
-    def reset(self, setup: Setup, k: int) -> None:
-        """Become the node of another stream."""
+    def reset(self, setup: Setup, numbers: Sequence[int]) -> None:
+        """Become the worker of another stream."""
         # with num_gpus in its resources an actor sees the one that it has been given
-        self.scaling, self.node = setup.scaling, node_of(setup, k, k)
+        nodes = [node_of(setup, k, numbers[0]) for k in numbers]
+        self.host = Host(nodes, self.n_threads, apart=True)
 
-    def begin(self, block: Any, state: NodeState, start: Start) -> Opening:
-        """Take a task's columns, or read them here, and the node's state."""
-        files = isinstance(block, Columns)
-        block = block.read() if files else block
-        return self.node.begin(block, state, start, files)
+    def begin(self, blocks: Sequence[Any], states: Sequence[NodeState], start: Start) -> Opening:
+        """Take a task's columns, or read them here, and the nodes' states."""
+        return self.host.begin(blocks, states, start)
 
     def factorise(self, context: Context) -> None:
-        """Factorise the block with what all nodes agreed on."""
-        self.node.factorise(context)
+        """Factorise the blocks with what all nodes agreed on."""
+        self.host.factorise(context)
 
     def propose(self, first: First, g: Array) -> Proposal:
         """The last round's step comes with the next round's direction: one message a round."""
         self._do(first)
-        return self.node.propose(g)
+        return self.host.propose(g)
 
-    def ask(self, first: First, question: str | None, *about: Any) -> Any:
+    def ask(self, first: First, question: str | Each, *about: Any) -> list[Any]:
         """What the solver's coordinator wants to know, after the last round's step."""
         self._do(first)
-        return self.node.ask(question, *about)
+        return self.host.ask(question, *about)
 
-    def move_to(self, position: Position) -> None:
-        """Stand where another node stood."""
-        self.node.move_to(position)
+    def total(self, first: First, question: str | Each, *about: Any) -> Array | None:
+        """The same, summed."""
+        self._do(first)
+        return self.host.total(question, *about)
 
-    def position(self) -> Position:
-        """Where the node stands in the task's rounds."""
-        return self.node.position()
+    def largest(self, first: First, question: str | Each, *about: Any) -> Array | None:
+        """The same, and of every entry the largest."""
+        self._do(first)
+        return self.host.largest(question, *about)
+
+    def move_to(self, positions: Sequence[Position]) -> None:
+        """Stand where another worker's nodes stood."""
+        self.host.move_to(positions)
+
+    def position(self) -> list[Position]:
+        """Where the nodes stand in the task's rounds."""
+        return self.host.positions()
 
     def end(
-        self, first: First, curvature: Array | None, d: Array | None
-    ) -> tuple[Coefficients, NodeState]:
-        """What the driver needs, and the state, which stays where it is until someone asks; the
-        coordinator may have found the update d itself."""
+        self, first: First, curvature: Array | None, moves: Sequence[Array] | None
+    ) -> tuple[list[Coefficients], list[NodeState]]:
+        """What the driver needs, and the states, which stay where they are until someone asks; the
+        coordinator may have found the updates itself."""
         self._do(first)
-        if d is not None:
-            self.node.move(d)
-        state = self.node.end(curvature)
-        own = share(self.node.scaling, state, self.node.reach(state))
-        return own, state.moved(here)
+        if moves is not None:
+            self.host.move(moves)
+        shares, states = self.host.end(curvature)
+        return shares, [state.moved(here) for state in states]
 
     def _do(self, first: First) -> None:
         if isinstance(first, Context):
-            self.node.factorise(first)
+            self.host.factorise(first)
         elif first is not None:
-            self.node.accept(*first)
+            self.host.accept(*first)
 
     def forget(self) -> None:
         """Let go of the task's data."""
-        self.node.forget()
+        self.host.forget()
 
     def pid(self) -> int:
         """Of this process."""

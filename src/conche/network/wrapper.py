@@ -45,8 +45,14 @@ class Wrapped(CentralNetwork):
     def ask(self, question: str | Each, *about: Any) -> list[Any]:
         return self.inner.ask(question, *about)
 
-    def total(self, question: str, *about: Any) -> Array:
+    def total(self, question: str | Each, *about: Any) -> Array:
         return self.inner.total(question, *about)
+
+    def largest(self, question: str | Each, *about: Any) -> Array:
+        return self.inner.largest(question, *about)
+
+    def hosts(self, asked: Sequence[bool] | None = None) -> int:
+        return self.inner.hosts(asked)
 
     def move(self, each: Sequence[Array]) -> None:
         self.inner.move(each)

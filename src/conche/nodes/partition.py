@@ -111,22 +111,24 @@ class Partition:
         """Each node's columns, as a slice where they are consecutive."""
         return list(self._columns)
 
-    def block(self, X: Any, k: int) -> Block:
-        """One node's block of X, without touching the others'."""
-        if isinstance(X, Columns):
-            return X.select(self._columns[k]).read()
-        return self.split(X)[k] if sparse.issparse(X) else X[:, self._columns[k]]
-
     def split(self, X: Any) -> list[Block]:
         """Each node's block of X. Contiguous blocks of a dense X are views, not copies; columns
         that are still on disk are read block by block."""
+        parts = self.parts(X)
+        return [part.read() if isinstance(part, Columns) else part for part in parts]
+
+    def parts(self, X: Any, nodes: Sequence[int] | None = None) -> list[Block | Columns]:
+        """The block of X of each of these nodes, or of all; columns that are on disk stay there
+        until they are read."""
         if sparse.issparse(X):
             X = X.tocsc()
             if not X.has_canonical_format:
                 X = X.copy()
                 X.sum_duplicates()
-            return [X[:, c] for c in self._columns]
-        return [self.block(X, k) for k in range(len(self))]
+        numbers = range(len(self)) if nodes is None else nodes
+        if isinstance(X, Columns):
+            return [X.select(self._columns[k]) for k in numbers]
+        return [X[:, self._columns[k]] for k in numbers]
 
     def join(self, parts: Sequence[Array], intercept: bool) -> Array:
         """All nodes' parts in the order of the columns; with ``intercept`` its row comes last."""

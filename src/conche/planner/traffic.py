@@ -96,7 +96,7 @@ class Stream:
         if not self.rank:
             return 2 + rounds
         judged = 2 + (1 + 3 * LEANS) * self._leans if self.side_by_side > 1 else 0
-        return 2 + self._merge()[1] + 2 * rounds + 5 + judged  # 5: what was lost
+        return 2 + self._merge()[1] + 2 * rounds + 6 + judged  # 6: what was lost
 
     def sent(self, rounds: int = 1) -> int:
         """Bytes of the last task, both ways, all nodes; ``rounds`` where memory is limited."""

@@ -81,7 +81,8 @@ class Train:
         "local; mpi (start with mpiexec); ray; ring, grid, complete, regular.", "local"
     )
     lost: float = option("Fraction of messages lost between neighbours (ring, ...).", 0.0)
-    timeout: float | None = option("Seconds to wait for a node: 600 (mpi), 300 (ray).")
+    timeout: float | None = option("Seconds to wait for a worker: 600 (mpi), 300 (ray).")
+    workers: int | None = option("Workers that share the nodes (ray); one a node unless given.")
     device: str | None = option("cpu, or cuda: learn on a GPU (docs/gpu.md).")
     seed: int = option("Of all that is random.", 0)
     checkpoint: Path | None = option("Write the model here after every task.")
@@ -254,17 +255,20 @@ def _network(options: Train) -> Any:
         raise ParameterError(f"--lost is for {', '.join(KINDS)}, not --network {name}")
     if timeout is not None and name not in ("mpi", "ray"):
         raise ParameterError(f"--timeout is for mpi and ray, not --network {name}")
+    if options.workers is not None and name != "ray":
+        more = ": mpiexec says how many ranks there are" if name == "mpi" else ""
+        raise ParameterError(f"--workers is for ray, not --network {name}{more}")
     if name in KINDS:
         return Graph(name, options.lost)
-    if timeout is None:
-        return name
-    if name == "mpi":
+    if name == "mpi" and timeout is not None:
         from ...network.mpi import MPINetwork
 
         return MPINetwork(timeout=timeout)
-    from ...network.ray import RayNetwork
+    if name == "ray":
+        from ...network.ray import RayNetwork
 
-    return RayNetwork(timeout=timeout)
+        return RayNetwork(timeout=timeout or 300.0, workers=options.workers)
+    return name
 
 
 def _labels(text: str, y: Any) -> list[Any]:

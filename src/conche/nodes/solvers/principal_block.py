@@ -51,7 +51,7 @@ class PrincipalBlock(Leans, Witness, Proposing):
 
     questions = (
         *("gram", "shown", "sketch", "power", "project", "weigh", "merge", "told", "unmerged"),
-        *("whole", "coarse", "residual", "probe", "witness", "bent", "cut", "leverage"),
+        *("whole", "coarse", "residual", "probe", "witness", "growth", "bent", "cut", "leverage"),
         *("lean", "lean_on", "lean_along", "lean_back"),
     )
 
@@ -129,15 +129,15 @@ class PrincipalBlock(Leans, Witness, Proposing):
         return np.zeros(0)
 
     def merge(self, d: Array, W: Array) -> Array:
-        """V' = W^T B. Answers how much of C the problem's curvature has at least, for every
-        strength, as far as this block knows."""
+        """V' = W^T B. Answers the norm of what the block has lost by it, at most: of C the
+        problem's curvature has s / (s + norm) at least, for strength s."""
         self.ready(self.back(W).T)
-        return np.array([s / (s + self.cut_norm) for s in self.each])
+        return np.array([self.cut_norm])
 
     def told(self, d: Array, V: Array) -> Array:
         """V' as the coordinator has found it from what was `shown`; answers as `merge` does."""
         self.ready(V @ self._turn().T if self.apart else V)
-        return np.array([s / (s + self.cut_norm) for s in self.each])
+        return np.array([self.cut_norm])
 
     def unmerged(self, d: Array) -> Array:
         """V' = B: there is room for all rows. Answers V' V'^T, and that is all: D is the ridge."""

@@ -55,17 +55,15 @@ class Witness(ABC):
 
     def witness(self, d: Array, seen: Array) -> Array:
         """E o for every probe o, E what was cut between blocks before this task; ``seen`` is what
-        all nodes' parts of o do to the rows. Answers, in rows: how far units have grown; o.E d;
-        |d|^2; |F_k d|, where E = F^T F; |b|^2 and V' b for the b that this node owes."""
+        all nodes' parts of o do to the rows. Answers, in rows: o.E d; |d|^2; |F_k d|, where
+        E = F^T F; |b|^2 and V' b for the b that this node owes."""
         n, xp = self.A.shape[0], space(d)
         within = self.penalty(self.probes.o, strength=0.0)
         self.lost = self.probes.Ho - self.V.T @ seen[n:, :] - within
-        change = 1.0 if self.units.change is None else float(np.max(self.units.change)) ** 2
         own = self.penalty(d, strength=0.0) if self.E is not None else xp.zeros_like(d)
         self.probes = self.probes.after(self.A.T @ seen[:n, :], own)
         owed = self.probes.owed
         rows = (
-            zeros(d, 1, d.shape[1]) + max(change, 1.0),
             self.lost.T @ d,
             column_dots(d, d)[None, :],
             xp.sum(positive(self._by_part(d, own)) ** 0.5, axis=0, keepdims=True),
@@ -73,6 +71,11 @@ class Witness(ABC):
             self.new @ owed,
         )
         return joined(rows)
+
+    def growth(self, d: Array) -> Array:
+        """How far units have grown since the last task, at most."""
+        change = 1.0 if self.units.change is None else float(np.max(self.units.change)) ** 2
+        return np.array([max(change, 1.0)])
 
     def _by_part(self, d: Array, own: Array) -> Array:
         """d.E d of all parts that E is known of: columns, nodes, or the block."""
