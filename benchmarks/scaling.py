@@ -1,15 +1,18 @@
 """What a round costs as nodes and samples grow: measured here, fitted, and said for 8, 64 and 512.
 
     python -m benchmarks.scaling
+    python -m benchmarks.scaling workers
 
 A round of ours and a bare round of the engine (an echo, an Allreduce) are measured in turns, for
-several K and n. The model is fitted to all but the largest K, which it must then predict.
+several K and n. The model is fitted to all but the largest K, which it must then predict. Of Ray's
+driver the processor's time is measured, too: alone with all workers, and at the top of a tree.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
+from conche.network import ray_crew
 from conche.network.ray import RayNetwork
 
 from .engines import Echo, medians, rounds
@@ -25,6 +29,7 @@ from .engines import Echo, medians, rounds
 SAMPLES = (1_000, 10_000, 100_000)
 NODES = (2, 4, 8)
 PREDICTED = (8, 64, 512)
+WORKERS = (4, 8, 16, 32, 64)
 
 
 class Measured(NamedTuple):
@@ -61,6 +66,68 @@ def echo(K: int, n: int) -> Callable[[], Any]:
         sum(ray.get([actor.same.remote(sent) for actor in actors]))
 
     return bare
+
+
+class Driver(NamedTuple):
+    """Milliseconds of a round: on the clock, and of the driver's own processor time."""
+
+    workers: int
+    clock: float
+    own: float
+
+
+def of_driver(fan: int, count: int = 40) -> list[Driver]:
+    """A round of n = 1,000 with so many messages from one process at most. All workers share this
+    machine's cores, so the clock shows their work added up; the driver's time is its own."""
+    before, ray_crew.FAN = ray_crew.FAN, fan
+    found = []
+    for W in WORKERS:
+        network = RayNetwork()
+        one = rounds(network, 1_000, 2 * W, W)
+        for _ in range(5):
+            one()
+        clock, own = time.perf_counter(), time.process_time()
+        for _ in range(count):
+            one()
+        clock, own = time.perf_counter() - clock, time.process_time() - own
+        found.append(Driver(W, 1e3 * clock / count, 1e3 * own / count))
+        network.close()
+    ray_crew.FAN = before
+    return found
+
+
+def fitted(found: list[Driver], grows: Callable[[float], float]) -> str:
+    """The driver's time: what is fixed, and what grows; least squares in relative error."""
+    own = np.array([one.own for one in found])
+    rows = np.array([[1.0, grows(one.workers)] for one in found])
+    (fixed, each), off = nnls(rows / own[:, None], np.ones(len(own)))
+    return f"{fixed:.3g} ms + {each:.3g} ms times that, {100 * off / len(own) ** 0.5:.0f} % off"
+
+
+def on_workers(n: int = 10_000) -> tuple[float, float]:
+    """Seconds of a round of 4 nodes on 4 workers, and of 64 on 4, two columns each, in turns."""
+    few, many = RayNetwork(workers=4), RayNetwork(workers=4)
+    ours, other = medians(rounds(few, n, 8, 4), rounds(many, n, 128, 64), count=100)
+    few.close()
+    many.close()
+    return ours, other
+
+
+def workers() -> None:
+    few, many = on_workers()
+    print(
+        f"4 nodes on 4 workers {ms(few)} ms a round, 64 nodes {ms(many)}: {many / few:.2f} times\n"
+    )
+    star, tree = of_driver(fan=10**6), of_driver(ray_crew.FAN)
+    rows = [
+        [str(a.workers), *(f"{x:.3g}" for x in (a.clock, b.clock, a.own, b.own))]
+        for a, b in zip(star, tree, strict=True)
+    ]
+    head = ["workers", "ms, all asked", "ms, tree", "driver's ms, all asked", "driver's ms, tree"]
+    print(table(head, rows))
+    large = [one for one in tree if one.workers > ray_crew.FAN]
+    print("\ndriver, all asked, by W:", fitted(star, float))
+    print("driver, tree, by log2 W:", fitted(large, np.log2))
 
 
 def on_mpi() -> list[Measured]:
@@ -165,4 +232,4 @@ def report() -> None:
 
 
 if __name__ == "__main__":
-    as_a_rank() if sys.argv[1:] == ["rank"] else report()
+    {"rank": as_a_rank, "workers": workers}.get("".join(sys.argv[1:]), report)()

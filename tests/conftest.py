@@ -36,6 +36,7 @@ def several(network: RayNetwork) -> Iterator[RayNetwork]:
 ENGINES = (
     "test_engines.py",
     "test_faults.py",
+    "test_worker_faults.py",
     "test_interrupts.py",
     "test_elastic_net.py",
     "test_litter.py",

@@ -74,11 +74,13 @@ def moments(*where: tuple[str, int, int]) -> list[Moment]:
     return [(name, (t - 1) * ROUNDS + i if name == "propose" else t) for name, t, i in where]
 
 
-def both(network: Network, **options: Any) -> tuple[conche.CoCoARegressor, conche.CoCoARegressor]:
+def both(
+    network: Network, n_nodes: int = 3, **options: Any
+) -> tuple[conche.CoCoARegressor, conche.CoCoARegressor]:
     """The same stream without accidents, here, and with them, there."""
     tasks = conche.gaussian_tasks(TASKS, 60, 48, n_shared=20, noise_var=0.1, correlation=0.7)
     here, there = (
-        conche.CoCoARegressor(n_nodes=3, n_rounds=ROUNDS, network=n, **options)
+        conche.CoCoARegressor(n_nodes=n_nodes, n_rounds=ROUNDS, network=n, **options)
         for n in ("local", network)
     )
     for task in tasks:

@@ -15,25 +15,22 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from ..common.arrays import Array
-from ..common.checks import whole
-from ..errors import NetworkError, NodeError, ParameterError
+from ..errors import NetworkError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from . import ray_local
 from .base import (
-    EXPECTED,
     CentralNetwork,
     Coefficients,
     Each,
     Placed,
     coefficients,
     largest_array,
-    total_array,
     total_opening,
-    total_proposal,
 )
-from .placement import Placement, Workers, checked
+from .placement import Placement, Workers
+from .ray_crew import Call, Crew
 from .ray_store import (
     Reference,
     named_resources,
@@ -44,14 +41,13 @@ from .ray_store import (
     session,
     share_of_gpus,
 )
-from .ray_worker import Step, Worker
+from .ray_worker import Step, added
 
-Call = tuple[str, tuple[Any, ...]]  # a worker's method, and its arguments
-START = 120.0  # seconds: a process that starts and imports may take longer than one that runs
-REPLAY = 16  # rounds that are kept before the nodes' positions are noted and they can go
+REPLAY = 16  # rounds that are kept before the nodes' positions are noted and they can go; with many
+# workers as many as there are, so that it is no more than one message a round
 
 
-class RayNetwork(CentralNetwork):
+class RayNetwork(Crew, CentralNetwork):
     """Workers, one actor each, that share the nodes.
 
     Parameters
@@ -80,22 +76,8 @@ class RayNetwork(CentralNetwork):
         keep: Literal["driver"] | None = None,
         workers: Workers = None,
     ):
-        if keep not in (None, "driver"):
-            raise ParameterError(f"keep={keep!r} must be None or 'driver'")
-        if not isinstance(timeout, int | float) or not timeout > 0:
-            raise ParameterError(f"timeout={timeout!r} must be a number of seconds above 0")
-        if resources is not None and not isinstance(resources, dict):
-            raise ParameterError(f"resources={resources!r} must be a dict, as Ray's options take")
-        self.address, self.resources = address, dict(resources or {"num_cpus": 0})
-        self.timeout, self.retries, self.keep = timeout, whole("retries", retries, least=0), keep
-        self.asked_workers = checked(workers)
-        self.placement = Placement((), ())
-        self.workers: list[Any] = []
-        self.failures = 0  # workers replaced so far
-        self._inside: Setup | None = None  # what the actors are made of; `setup` once all are
-        self._session: str | None = None  # the Ray that they live in
-        self._gpus: dict[str, float] = {}  # what every actor has of them
-        self._needs: list[dict[str, float]] = []  # resources of Ray's that each of them must have
+        super().__init__(resources, timeout, retries, keep, workers)
+        self.address = address
         self._clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RayNetwork:
@@ -123,20 +105,10 @@ class RayNetwork(CentralNetwork):
             ray.init(self.address, log_to_driver=False, logging_level="error")
         if session() != self._session:  # another Ray than last time
             self.workers, self._session = [], session()
-        self.setup, self._inside = None, setup  # a start that is interrupted has not happened
+        self.setup = None  # a start that is interrupted has not happened
         self._clear()
-        W, same = len(placement), placement.names == self.placement.names
-        gpus = share_of_gpus(self.resources, setup.device, W)
         needs = named_resources(placement.names)
-        self.placement = placement
-        if len(self.workers) == W and same and gpus == self._gpus:  # they keep the actors
-            self._all("reset", [(setup, numbers) for numbers in placement.nodes])
-        else:
-            self._kill()
-            self._gpus, self._needs = gpus, needs
-            self.workers = [self._new(w) for w in range(W)]
-            self._clear()
-            self._all("pid", [()] * W, wait=START)
+        self._hire(setup, placement, needs, share_of_gpus(self.resources, setup.device, len(needs)))
         self._clear()
         self.setup = setup
 
@@ -154,14 +126,6 @@ class RayNetwork(CentralNetwork):
         self._since: list[Call] = []  # what happened to them since those positions
         self._moves: Each | None = None  # where they were told to stand in the end
         self._failed = [0] * len(self.workers)
-
-    def _new(self, w: int) -> Any:
-        options = self.resources | self._gpus
-        options["resources"] = self._needs[w] | self.resources.get("resources", {})
-        # never max_restarts: a restarted actor would have forgotten its task
-        actor = ray_module().remote(Worker).options(max_restarts=0, **options)
-        threads = max(1, int(self.resources.get("num_cpus", 1)))
-        return actor.remote(self._inside, self.placement.nodes[w], threads)
 
     def place(self, states: Sequence[NodeState]) -> Placed:
         put, session = ray_module().put, self._session
@@ -201,30 +165,34 @@ class RayNetwork(CentralNetwork):
 
     def propose(self, g: Array) -> Proposal:
         g = sent(g)
-        proposals = self._all("propose", [(self._first, g)] * len(self.workers))
+        proposal: Proposal = self._summed("propose", (self._first, g))
         self._remember(("propose", (self._told(), g)))
-        return total_proposal(proposals)
+        return proposal
 
     def ask(self, question: str | Each, *about: Any) -> list[Any]:
         return self.placement.in_order(self._asked("ask", question, *about))
 
     def total(self, question: str | Each, *about: Any) -> Array:
-        return total_array(self._asked("total", question, *about))
+        return added(self._asked("total", question, *about))
 
     def largest(self, question: str | Each, *about: Any) -> Array:
-        return largest_array(self._asked("largest", question, *about))
+        answers = self._asked("largest", question, *about)
+        return largest_array([answer for answer in answers if answer is not None])
 
     def _asked(self, how: str, question: str | Each, *about: Any) -> list[Any]:
-        """Every worker's answer; of one that has none, nothing."""
+        """Every worker's answer, or what they are together where all can be told the same."""
         asked = (question, *(sent(x) for x in about))
-        calls = [Each.some((self._first, *asked), own) for own in self.placement.nodes]
-        answers = self._all(how, calls)
+        told = (self._first, *asked)
+        if how == "total" and not any(isinstance(x, Each) for x in asked):
+            answers = [self._summed(how, told)]
+        else:
+            answers = self._all(how, [Each.some(told, own) for own in self.placement.nodes])
         step = self._told()
         questions = set(question) if isinstance(question, Each) else {question}
         if questions & self._started().solver.news or step is not None:
             rounds = self._rounds or step is not None
             (self._since if rounds else self._news).append((how, (step, *asked)))
-        return [answer for answer in answers if answer is not None]
+        return answers
 
     def hosts(self, asked: Sequence[bool] | None = None) -> int:
         return self.placement.hosts(asked)
@@ -258,9 +226,11 @@ class RayNetwork(CentralNetwork):
             self._since = self._since[self._then :]
         self._since.append(call)
         self._rounds += 1
-        if len(self._since) >= REPLAY:
+        if len(self._since) >= max(REPLAY, len(self.workers)):
             self._noted = [worker.position.remote() for worker in self.workers]
             self._then = len(self._since)
+            if self._in_tree():  # the next round comes from another worker: not in turn
+                ray.wait(self._noted, num_returns=len(self._noted), timeout=self.timeout)
 
     def accept(self, step: Array | None, momentum: Array | None) -> None:
         self._first = (step, momentum)
@@ -288,100 +258,15 @@ class RayNetwork(CentralNetwork):
         self._clear()
         self.setup = self._inside = None
 
-    def _kill(self) -> None:
-        for worker in self.workers if self._alive() else ():
-            ray_module().kill(worker)
-        self.workers = []
-
-    def _alive(self) -> bool:
-        """Whether the Ray that the actors live in still runs."""
-        return self._session is not None and self._session == session()
-
     def _started(self) -> Setup:
         if self.setup is None or not self._alive():
             raise NetworkError("this network has not been started, or has been closed")
         return self.setup
 
-    def _all(
-        self,
-        method: str,
-        calls: Sequence[tuple[Any, ...]],
-        returns: int = 1,
-        wait: float | None = None,
-    ) -> list[Any]:
-        """Every worker's answer, in order; one that fails is replaced and asked again."""
-        sent = [self._send(w, method, call, returns) for w, call in enumerate(calls)]
-        ray, wait = ray_module(), self.timeout if wait is None else wait
-        if returns == 1:
-            try:  # all at once where all is well, which is quicker than one by one
-                return list(ray.get(sent, timeout=wait))
-            except ray.exceptions.GetTimeoutError:
-                wait = 0.0  # every worker has had its time
-            except ray.exceptions.RayError:
-                pass
-        return [
-            self._finish(w, method, calls[w], returns, refs, wait) for w, refs in enumerate(sent)
-        ]
-
-    def _send(self, w: int, method: str, call: tuple[Any, ...], returns: int) -> Any:
-        return getattr(self.workers[w], method).options(num_returns=returns).remote(*call)
-
-    def _finish(self, w: int, method: str, call: Any, returns: int, refs: Any, wait: float) -> Any:
-        answer, failure = self._collect(returns, refs, wait)
-        while failure is not None:
-            self._failed[w] += 1
-            if self._failed[w] > self.retries:
-                times = f"{self._failed[w]} time(s) in one task"
-                raise NodeError(f"{self.placement.called(w)} failed {times}: {failure}")
-            failure = self._replace(w)
-            if failure is None:
-                refs = self._send(w, method, call, returns)
-                answer, failure = self._collect(returns, refs, self.timeout)
-        return answer
-
-    def _collect(self, returns: int, refs: Any, wait: float) -> tuple[Any, Exception | None]:
-        """A worker's answer. Of two, fetch only the first; the second, its nodes' states, stays on
-        the worker unless keep='driver'."""
-        if returns == 1:
-            return self._answer(refs, wait)
-        answer, failure = self._answer(refs[0], wait)
-        if failure is not None or self.keep is None:
-            return (answer, refs[1]), failure
-        states, failure = self._answer(refs[1], wait)
-        return (answer, ray_module().put(states)), failure
-
-    @staticmethod
-    def _answer(ref: Any, wait: float) -> tuple[Any, Exception | None]:
-        """A worker's answer, or why there is none; what a node itself refuses is raised."""
-        ray = ray_module()
-        try:
-            return ray.get(ref, timeout=wait), None
-        except ray.exceptions.RayTaskError as error:
-            if not isinstance(error.cause, EXPECTED):
-                raise  # a bug: with its own traceback
-            raise NodeError(str(error.cause)) from None
-        except ray.exceptions.RayError as failure:  # died, hangs, no memory, or its answer is lost
-            return None, failure
-
-    def _replace(self, w: int) -> Exception | None:
-        """A new actor from the states at the task's start; then the task so far, again. Or why
-        that failed, too."""
-        ray = ray_module()
-        ray.kill(self.workers[w])
-        self.failures += 1
-        self.workers[w] = worker = self._new(w)
-        _, failure = self._answer(worker.pid.remote(), START)
-        if failure is not None or self._begun is None:
-            return failure
-        self._noted = None  # one of them may have died with the worker
-        told = [self._send(w, method, call, 1) for method, call in self._so_far(w)]
-        wait = self.timeout * (2 + len(told))
-        failures = (self._answer(ref, wait)[1] for ref in told)
-        return next((failure for failure in failures if failure is not None), None)
-
     def _so_far(self, w: int) -> list[Call]:
-        """All that a worker has been told in this task, for another one to take its place."""
-        assert self._begun is not None
+        if self._begun is None:
+            return []
+        self._noted = None  # one of them may have died with the worker
         calls: list[Call] = [("begin", self._begun[w])]
         if self._context is not None:
             calls += [("factorise", (self._context,)), *self._news]

@@ -12,11 +12,20 @@ from ..common.arrays import Array, here
 from ..nodes import NodeState, Opening, Position, Proposal, Setup, Start
 from ..nodes.aboard import node_of
 from ..nodes.solvers import Context
-from .base import Coefficients, Each
+from .base import Coefficients, Each, total_array, total_proposal
 from .host import Host
+from .ray_store import ray_module
 
 Step = tuple[Array | None, Array | None]
 First = Step | Context | None  # what a call begins with: the task's context, or a round's step
+
+
+def added(answers: Sequence[Any]) -> Any:
+    """The sum of workers' proposals, or of their arrays; one of which no node is asked has none."""
+    there = [answer for answer in answers if answer is not None]
+    if isinstance(there[0], Proposal):
+        return total_proposal(there)
+    return total_array(there)
 
 
 class Worker:
@@ -25,6 +34,8 @@ class Worker:
     def __init__(self, setup: Setup, numbers: Sequence[int], n_threads: int = 1):
         self.n_threads = n_threads  # one, unless it is told: workers share a machine's cores
         threadpool_limits(n_threads, user_api="blas")
+        self.others: list[Any] = []  # actors whom it asks in a sum
+        self.noted: tuple[int, Any] | None = None  # the last sum that it had a part in
         self.reset(setup, numbers)
 
     def reset(self, setup: Setup, numbers: Sequence[int]) -> None:
@@ -80,6 +91,28 @@ class Worker:
         shares, states = self.host.end(curvature)
         return shares, [state.moved(here) for state in states]
 
+    def quietly(self, method: str, *call: Any) -> None:
+        """Do what another worker has done, whose place this one takes; it has answered already."""
+        getattr(self, method)(*call)
+
+    # ---- sums in a tree ----
+
+    def lead(self, others: Sequence[Any]) -> None:
+        """Those whom this one asks in a sum."""
+        self.others = list(others)
+
+    def relay(self, timeout: float, number: int, method: str, *call: Any) -> Any:
+        """The sum of what this one and all below it answer."""
+        asked = [other.relay.remote(timeout, number, method, *call) for other in self.others]
+        own = self.once(number, method, *call)
+        return added([own, *ray_module().get(asked, timeout=timeout)]) if asked else own
+
+    def once(self, number: int, method: str, *call: Any) -> Any:
+        """The answer to the call of that number, however often it is asked for."""
+        if self.noted is None or self.noted[0] != number:
+            self.noted = (number, getattr(self, method)(*call))
+        return self.noted[1]
+
     def _do(self, first: First) -> None:
         if isinstance(first, Context):
             self.host.factorise(first)
@@ -89,6 +122,7 @@ class Worker:
     def forget(self) -> None:
         """Let go of the task's data."""
         self.host.forget()
+        self.noted = None
 
     def pid(self) -> int:
         """Of this process."""
