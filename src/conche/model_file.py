@@ -203,6 +203,8 @@ def _plain_parameters(model: LinearModel) -> dict[str, Any]:
     solver = plain["solver"]
     if not model.network_.central and isinstance(option(solver), Memory):
         solver = Memory(**option(solver).get_params() | {"rank": 0})  # wherever it goes on
+    if model.network_.secure:
+        solver = option(solver).by_sums()
     if isinstance(solver, SolverOption):
         known = [name for name, kind in SOLVERS.items() if type(solver) is kind]
         if not known:

@@ -270,11 +270,14 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
 
     def _settings(self, n_weights: int, sparse_columns: bool) -> Settings:
         central = not isinstance(self.network, Network) or self.network.central
+        solver = option(self.solver)
+        if isinstance(self.network, Network) and self.network.secure:
+            solver = solver.by_sums()
         return Settings(
             self.n_nodes,
             None if self.partition is None else frozen(self.partition),
             bool(self.fit_intercept),
-            option(self.solver).solver(n_weights, int(self.seed), central, sparse_columns),
+            solver.solver(n_weights, int(self.seed), central, sparse_columns),
             self.loss,
             self.scaling,
             self.missing,

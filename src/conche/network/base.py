@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.arrays import Array, bytes_of, here
-from ..errors import ConcheError
+from ..errors import ConcheError, ParameterError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Scaling, Setup, Start
 from ..nodes.scalars import total
 from ..nodes.solvers import Context
@@ -71,6 +71,7 @@ class Network(ABC):
     central = True  # whether there is a coordinator that hears all nodes
     apart: bool = False  # whether nodes are in processes of their own
     in_one_place: bool = False  # whether all are one that has everybody's columns (`Stack`)
+    secure: bool = False  # whether its coordinator is to see sums over workers alone
     overhead = 0  # bytes that a task has cost beside its rounds
     n_threads: int | None = None  # that a process may use; None: as many as there are
 
@@ -141,6 +142,14 @@ class Network(ABC):
         """Let go of everything. A closed network can be started again."""
         self.abandon()
         self.setup = None
+
+    def check_sums(self, setup: Setup) -> None:
+        """Refuse a stream whose coordinator needs more than sums, where they are to be secure."""
+        if self.secure and setup.solver.meeting.central_state:
+            raise ParameterError(
+                "secure sums: this stream began with a coordinator that sees what single nodes "
+                "send; begin anew, with secure sums from the first task"
+            )
 
     def topology(self) -> str | None:
         """Which nodes are neighbours, where that decides the result; None with a centre."""

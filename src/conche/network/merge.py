@@ -34,11 +34,12 @@ class Merge:
         rank: int,
         seed: int,
         by_products: bool = False,
+        sums: bool = False,
     ):
         self.inner, self.rows, self.rank, self.by_products = inner, rows, rank, by_products
         self.columns, self.sent, self.seed = sum(widths), 0, seed
         widest = rows if rows <= 2 * rank else rank + OVERSAMPLING
-        self.narrow = [width <= widest for width in widths]
+        self.narrow = [width <= widest and not sums for width in widths]
         self.wide = inner.hosts([not narrow for narrow in self.narrow])  # messages to wide blocks
         self.shown = sum(width for width in widths if width <= widest)  # columns of narrow blocks
         self.held = self._gathered()
@@ -109,7 +110,9 @@ class Merge:
         self.sent += 8 * rank * self.shown + (0 if W is None else self.wide * bytes_of(W))
         if self.inner.in_one_place:
             return float(self.inner.largest("told", V)[0])
-        own = iter([] if V is None else columns_apart(V, self.ends))
+        if V is None:
+            return float(self.inner.largest("merge", W)[0])
+        own = iter(columns_apart(V, self.ends))
         told = Each(next(own) if narrow else W for narrow in self.narrow)
         how = Each("told" if narrow else "merge" for narrow in self.narrow)
         return float(self.inner.largest(how, told)[0])

@@ -22,6 +22,7 @@ from safetensors.numpy import save as to_bytes
 from threadpoolctl import threadpool_limits
 
 from ..common.arrays import Array, here
+from ..common.checks import flag
 from ..common.extras import need
 from ..common.launch import end_all, launched_size
 from ..common.threads import available
@@ -34,6 +35,8 @@ from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coeffici
 from .host import Host
 from .mpi_watch import watch_of
 from .placement import Placement, Workers, checked
+from .secure import Sums, Veil, Veiled, check_count, without_sums
+from .words import Scales
 
 T = TypeVar("T")
 
@@ -46,6 +49,7 @@ class MPINetwork(CentralNetwork):
     comm : an mpi4py communicator of at most as many ranks as there are nodes; None: the world.
     workers : for every node, the number of its rank, or the name of its worker: workers are the
         ranks in the order in which they are first named. None: nodes are spread evenly.
+    secure : whether ranks are to see sums over ranks alone (docs/security.md).
     timeout : where some rank has not come after so many seconds while others wait for it, the job
         ends and says which.
 
@@ -54,14 +58,22 @@ class MPINetwork(CentralNetwork):
 
     apart = True
 
-    def __init__(self, comm: Any = None, timeout: float = 600.0, workers: Workers = None):
+    def __init__(
+        self,
+        comm: Any = None,
+        timeout: float = 600.0,
+        workers: Workers = None,
+        secure: bool = False,
+    ):
         if not isinstance(timeout, int | float) or not timeout > 0:
             raise ParameterError(f"timeout={timeout!r} must be a number of seconds above 0")
         if comm is None:
             comm = need("mpi4py.MPI", "mpi", "network='mpi'").COMM_WORLD
         self.comm, self.rank = comm, int(comm.Get_rank())
         guard()
-        self.workers = checked(workers)
+        self.workers, self.secure = checked(workers), flag("secure", secure)
+        self._veil: Veil | None = None  # made with the first start
+        self._sums = Sums()
         self.host: Host | None = None
         self.timeout = timeout
         self._shared, self._threads = False, 1  # that this rank may use
@@ -82,11 +94,19 @@ class MPINetwork(CentralNetwork):
             told = ", ".join(map(str, self.placement.names))
             raise ParameterError(f"{size} MPI rank(s) for {len(self.placement)} workers: {told}")
         self.own = self.placement.nodes[self.rank]
+        self.check_sums(setup)
+        if self.secure:
+            check_count(size)
         if not self._shared:  # a collective call: once, because `start` may run on a single rank
             self._threads, self._place = _share_cores(self.comm)
             self._shared = True
             if size > 1 and _mpi().Query_thread() == _mpi().THREAD_MULTIPLE:
                 self._watch = watch_of(self.comm, self.timeout, end_all)
+            if self.secure:
+                veil = Veil()
+                publics = self._gather(np.frombuffer(veil.public(), "u1"))
+                veil.meet([public.tobytes() for public in publics])
+                self._veil = veil
         nodes = [node_of(setup, k, self._place) for k in self.own]
         self.host = Host(nodes, self._threads, apart=True)
         self.setup = setup
@@ -105,6 +125,8 @@ class MPINetwork(CentralNetwork):
         setup, host = self._started()
         blocks = setup.partition.parts(X, self.own)
         opening = self._together(lambda: host.begin(blocks, placed, start))
+        if self._veil is not None:
+            return cast(Opening, self._hidden("begin", opening))
         mark = self._sum(np.array([opening.mark]))[0] if isinstance(X, Columns) else 0
         return Opening(self._sum(opening.predictions), self._sum(opening.report), int(mark))
 
@@ -115,7 +137,9 @@ class MPINetwork(CentralNetwork):
     def propose(self, g: Array) -> Proposal:
         """One buffer: the image, and below it the scalars of every output, if any."""
         _, host = self._started()
-        image, scalars = host.propose(g)
+        image, scalars = proposal = host.propose(g)
+        if self._veil is not None:
+            return cast(Proposal, self._hidden("propose", proposal))
         values = scalars.values()
         if not values:
             return Proposal(self._sum(image), scalars)
@@ -124,15 +148,39 @@ class MPINetwork(CentralNetwork):
         return Proposal(whole[:rows].astype(image.dtype), type(scalars)(*whole[rows:]))
 
     def ask(self, question: str | Each, *about: Any) -> list[Any]:
+        if self._veil is not None:
+            raise NetworkError(f"secure sums: {question!r} is no question to single nodes")
         _, host = self._started()
         asked = Each.some((question, *about), self.own)
         return self._gather_each(self._together(lambda: host.ask(*asked)))
 
     def total(self, question: str | Each, *about: Any) -> Array:
-        return self._sum(self._answered("total", 0.0, question, *about))
+        answer = self._answered("total", 0.0, question, *about)
+        if self._veil is not None:
+            return cast(Array, self._hidden(f"total {question}", answer))
+        return self._sum(answer)
 
     def largest(self, question: str | Each, *about: Any) -> Array:
-        return self._sum(self._answered("largest", -np.inf, question, *about), _mpi().MAX)
+        answer, veil = self._answered("largest", -np.inf, question, *about), self._veil
+        if veil is None:
+            return self._sum(answer, _mpi().MAX)
+
+        def ask(level: int, known: Sequence[int]) -> Veiled:
+            own = veil.digits(self._sums.next_message(), level, known, answer)
+            return own._replace(words=self._sum(own.words))
+
+        return self._sums.largest(ask)
+
+    def _hidden(self, name: str, answer: Any) -> Any:
+        """The sum of all ranks' answers, of which none is sent without its mask."""
+        veil = self._veil
+        assert veil is not None
+
+        def ask(scales: Scales | None) -> Veiled:
+            own = veil.sent(self._sums.next_message(), scales, answer)
+            return own._replace(words=self._sum(own.words))
+
+        return self._sums.total(name, ask)
 
     def _answered(self, how: str, nothing: float, question: str | Each, *about: Any) -> Array:
         """What the nodes here answer together; where none is asked, ``nothing``, as large as what
@@ -164,6 +212,10 @@ class MPINetwork(CentralNetwork):
         setup, host = self._started()
         own, states = self._together(lambda: host.end(curvature))
         host.forget()
+        sums: list[Array] | None = None
+        if self._veil is not None:
+            own, sums = without_sums(own)
+            sums = cast(list[Array], self._hidden("end", sums))
         weights, offsets, reaches = (
             self._gather_each([getattr(one, name) for one in own])
             for name in ("weights", "offset", "reach")
@@ -172,7 +224,10 @@ class MPINetwork(CentralNetwork):
         if own[0].means is not None:
             means = self._gather_each([one.means for one in own])
         shares = map(Coefficients, weights, offsets, means, reaches)
-        return coefficients(setup, list(shares)), tuple(states)
+        whole = coefficients(setup, list(shares))
+        if sums is not None:
+            whole = whole._replace(offset=sums[0], reach=sums[1])
+        return whole, tuple(states)
 
     def abandon(self) -> None:
         if self.host is not None:

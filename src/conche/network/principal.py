@@ -78,7 +78,8 @@ class PrincipalNetwork(Wrapped):
             inner = self._sum("unmerged")
             coarse = [inner / s for s in self._context.each]
         else:
-            merge = Merge(self.inner, widths, rows, solver.rank, solver.seed, self._whole)
+            known = (solver.rank, solver.seed, self._whole, solver.sums)
+            merge = Merge(self.inner, widths, rows, *known)
             (_, self._squares, self._cut), norm = merge.run()
             self._least = np.array([s / (s + norm) for s in self._context.each])
             self.overhead += merge.sent

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from ..common.arrays import Array
+from ..common.checks import flag
 from ..errors import NetworkError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
@@ -26,11 +27,10 @@ from .base import (
     Each,
     Placed,
     coefficients,
-    largest_array,
-    total_opening,
 )
 from .placement import Placement, Workers
-from .ray_crew import Call, Crew
+from .ray_crew import Call
+from .ray_secure import SecureCrew
 from .ray_store import (
     Reference,
     named_resources,
@@ -41,13 +41,14 @@ from .ray_store import (
     session,
     share_of_gpus,
 )
-from .ray_worker import Step, added
+from .ray_worker import Step
+from .secure import Sums, check_count
 
 REPLAY = 16  # rounds that are kept before the nodes' positions are noted and they can go; with many
 # workers as many as there are, so that it is no more than one message a round
 
 
-class RayNetwork(Crew, CentralNetwork):
+class RayNetwork(SecureCrew, CentralNetwork):
     """Workers, one actor each, that share the nodes.
 
     Parameters
@@ -63,6 +64,7 @@ class RayNetwork(Crew, CentralNetwork):
     workers : how many there are, which share the nodes evenly; or a list that has the worker of
         every node, by name or number. On a cluster a name is a resource of Ray's, which the machine
         that is meant has (``ray start --resources '{"rack1": 1}'``). None: one a node.
+    secure : whether the driver is to see sums over workers alone (docs/security.md).
     """
 
     apart = True
@@ -75,9 +77,10 @@ class RayNetwork(Crew, CentralNetwork):
         retries: int = 3,
         keep: Literal["driver"] | None = None,
         workers: Workers = None,
+        secure: bool = False,
     ):
         super().__init__(resources, timeout, retries, keep, workers)
-        self.address = address
+        self.address, self.secure, self._sums = address, flag("secure", secure), Sums()
         self._clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RayNetwork:
@@ -89,10 +92,14 @@ class RayNetwork(Crew, CentralNetwork):
             self.retries,
             self.keep,
             self.asked_workers,
+            self.secure,
         )
 
     def start(self, setup: Setup) -> None:
         placement = Placement.of(self.asked_workers, len(setup.partition))
+        self.check_sums(setup)
+        if self.secure:
+            check_count(len(placement))
         alone = self.address is None and "RAY_ADDRESS" not in os.environ
         if alone:
             ray_local.loopback_only()
@@ -109,6 +116,8 @@ class RayNetwork(Crew, CentralNetwork):
         self._clear()
         needs = named_resources(placement.names)
         self._hire(setup, placement, needs, share_of_gpus(self.resources, setup.device, len(needs)))
+        if self.secure:
+            self._meet()
         self._clear()
         self.setup = setup
 
@@ -157,7 +166,8 @@ class RayNetwork(Crew, CentralNetwork):
             blocks = [ray_module().put(own) for own in blocks]
         pairs = zip(blocks, references, strict=True)
         self._begun = [(own, states, start) for own, states in pairs]
-        return total_opening(self._all("begin", self._begun))
+        opening: Opening = self._added("begin", self._begun)
+        return opening
 
     def factorise(self, context: Context) -> None:
         """Sent with the next call, as steps are: every call costs a millisecond and more."""
@@ -165,28 +175,30 @@ class RayNetwork(Crew, CentralNetwork):
 
     def propose(self, g: Array) -> Proposal:
         g = sent(g)
-        proposal: Proposal = self._summed("propose", (self._first, g))
+        proposal: Proposal = self._added("propose", [(self._first, g)] * len(self.workers))
         self._remember(("propose", (self._told(), g)))
         return proposal
 
     def ask(self, question: str | Each, *about: Any) -> list[Any]:
-        return self.placement.in_order(self._asked("ask", question, *about))
+        if self.secure:
+            raise NetworkError(f"secure sums: {question!r} is no question to single nodes")
+        return self.placement.in_order(self._asked("ask", self._all, question, *about))
 
     def total(self, question: str | Each, *about: Any) -> Array:
-        return added(self._asked("total", question, *about))
+        total: Array = self._asked("total", self._added, question, *about)
+        return total
 
     def largest(self, question: str | Each, *about: Any) -> Array:
-        answers = self._asked("largest", question, *about)
-        return largest_array([answer for answer in answers if answer is not None])
+        largest: Array = self._asked("largest", self._largest, question, *about)
+        return largest
 
-    def _asked(self, how: str, question: str | Each, *about: Any) -> list[Any]:
-        """Every worker's answer, or what they are together where all can be told the same."""
+    def _asked(self, how: str, ask: Any, question: str | Each, *about: Any) -> Any:
+        """What ``ask`` makes of the workers' answers."""
         asked = (question, *(sent(x) for x in about))
-        told = (self._first, *asked)
-        if how == "total" and not any(isinstance(x, Each) for x in asked):
-            answers = [self._summed(how, told)]
-        else:
-            answers = self._all(how, [Each.some(told, own) for own in self.placement.nodes])
+        calls = [told := (self._first, *asked)] * len(self.workers)
+        if any(isinstance(x, Each) for x in asked):
+            calls = [Each.some(told, own) for own in self.placement.nodes]
+        answers = ask(how, calls)
         step = self._told()
         questions = set(question) if isinstance(question, Each) else {question}
         if questions & self._started().solver.news or step is not None:
@@ -226,6 +238,8 @@ class RayNetwork(Crew, CentralNetwork):
             self._since = self._since[self._then :]
         self._since.append(call)
         self._rounds += 1
+        if self.secure:  # where a node stands is its own affair: all rounds are kept
+            return
         if len(self._since) >= max(REPLAY, len(self.workers)):
             self._noted = [worker.position.remote() for worker in self.workers]
             self._then = len(self._since)
@@ -241,12 +255,20 @@ class RayNetwork(Crew, CentralNetwork):
         A worker that fails from now on is made anew at the next call, from its nodes' new states.
         """
         told = (self._first, curvature, self._moves)
-        pairs = self._all("end", [Each.some(told, own) for own in self.placement.nodes], returns=2)
+        calls = [Each.some(told, own) for own in self.placement.nodes]
+        known = self._added("account", calls) if self.secure else None
+        if known is not None:
+            self._told()
+            self._since.append(("account", told))
+        pairs = self._all("end", calls, returns=2)
         self.abandon()  # the task's data may go
         shares = self.placement.in_order([own for own, _ in pairs])
         each = zip(pairs, self.placement.nodes, strict=True)
         placed = tuple(Reference(states, self._session, own) for (_, states), own in each)
-        return coefficients(self._started(), shares), placed
+        whole = coefficients(self._started(), shares)
+        if known is not None:
+            whole = whole._replace(offset=known[0], reach=known[1])
+        return whole, placed
 
     def abandon(self) -> None:
         self._clear()

@@ -13,10 +13,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from ..common.arrays import Array
 from ..common.checks import whole
 from ..errors import NodeError, ParameterError
 from ..nodes import Setup
-from .base import EXPECTED
+from .base import EXPECTED, largest_array
 from .placement import Placement, Workers, checked
 from .ray_store import ray_module, session
 from .ray_worker import Worker, added
@@ -70,6 +71,10 @@ class Crew(ABC):
     def _so_far(self, w: int) -> list[Call]:
         """All that a worker has been told in this task, for another one to take its place."""
 
+    def _worker(self) -> type[Worker]:
+        """What the actors are."""
+        return Worker
+
     def _hire(self, setup: Setup, placement: Placement, needs: Any, gpus: Any) -> None:
         """Actors for these nodes: the ones there are, where they will do."""
         W, same = len(placement), placement.names == self.placement.names
@@ -91,7 +96,7 @@ class Crew(ABC):
         options = self.resources | self._gpus
         options["resources"] = self._needs[w] | self.resources.get("resources", {})
         # never max_restarts: a restarted actor would have forgotten its task
-        actor = ray_module().remote(Worker).options(max_restarts=0, **options)
+        actor = ray_module().remote(self._worker()).options(max_restarts=0, **options)
         threads = max(1, int(self.resources.get("num_cpus", 1)))
         return actor.remote(self._inside, self.placement.nodes[w], threads)
 
@@ -112,19 +117,24 @@ class Crew(ABC):
         """Whether there are so many that sums go through a tree."""
         return len(self.workers) > FAN
 
-    def _summed(self, method: str, call: tuple[Any, ...]) -> Any:
-        """The sum of what all workers answer to the same call."""
-        if not self._in_tree():
-            return added(self._all(method, [call] * len(self.workers)))
+    def _added(self, method: str, calls: Sequence[tuple[Any, ...]]) -> Any:
+        """The sum of what all workers answer; through the tree where all are told the same."""
+        if not self._in_tree() or any(call is not calls[0] for call in calls):
+            return added(self._all(method, calls))
         ray = ray_module()
         self._number += 1
-        numbered, heads = (self._number, method, *call), below(-1, len(self.workers))
+        numbered, heads = (self._number, method, *calls[0]), below(-1, len(self.workers))
         asked = [self.workers[w].relay.remote(self.timeout, *numbered) for w in heads]
         try:  # a worker waits as long for those below; the driver a little longer
             return added(ray.get(asked, timeout=1.0 + 1.1 * self.timeout))
         except ray.exceptions.RayError:
             answers = self._all("once", [numbered] * len(self.workers))
             return self._by_tree(answers, -1)
+
+    def _largest(self, method: str, calls: Sequence[tuple[Any, ...]]) -> Array:
+        """The largest of what all workers answer, entry by entry."""
+        answers = self._all(method, calls)
+        return largest_array([answer for answer in answers if answer is not None])
 
     def _by_tree(self, answers: Sequence[Any], w: int) -> Any:
         """Answers summed as the tree would, so that an accident changes no bit."""

@@ -12,20 +12,24 @@ from ..common.arrays import Array, here
 from ..nodes import NodeState, Opening, Position, Proposal, Setup, Start
 from ..nodes.aboard import node_of
 from ..nodes.solvers import Context
-from .base import Coefficients, Each, total_array, total_proposal
+from .base import Coefficients, Each, total_array, total_opening, total_proposal
 from .host import Host
 from .ray_store import ray_module
+from .secure import Veiled
 
 Step = tuple[Array | None, Array | None]
 First = Step | Context | None  # what a call begins with: the task's context, or a round's step
 
 
 def added(answers: Sequence[Any]) -> Any:
-    """The sum of workers' proposals, or of their arrays; one of which no node is asked has none."""
+    """The sum of workers' answers; one of which no node is asked has none."""
     there = [answer for answer in answers if answer is not None]
+    if not there or isinstance(there[0], Veiled):
+        whole = len(there) == len(answers)  # one without keys: masks would not cancel
+        return there[0]._replace(words=total_array([v.words for v in there])) if whole else None
     if isinstance(there[0], Proposal):
         return total_proposal(there)
-    return total_array(there)
+    return total_opening(there) if isinstance(there[0], Opening) else total_array(there)
 
 
 class Worker:

@@ -83,6 +83,7 @@ class Train:
     lost: float = option("Fraction of messages lost between neighbours (ring, ...).", 0.0)
     timeout: float | None = option("Seconds to wait for a worker: 600 (mpi), 300 (ray).")
     workers: int | None = option("Workers that share the nodes (ray); one a node unless given.")
+    secure: bool = flag("--secure", "Sums that show no single worker's part (docs/security.md).")
     device: str | None = option("cpu, or cuda: learn on a GPU (docs/gpu.md).")
     seed: int = option("Of all that is random.", 0)
     checkpoint: Path | None = option("Write the model here after every task.")
@@ -258,16 +259,19 @@ def _network(options: Train) -> Any:
     if options.workers is not None and name != "ray":
         more = ": mpiexec says how many ranks there are" if name == "mpi" else ""
         raise ParameterError(f"--workers is for ray, not --network {name}{more}")
+    if options.secure and name not in ("mpi", "ray"):
+        raise ParameterError(f"--secure is for mpi and ray, not --network {name}")
     if name in KINDS:
         return Graph(name, options.lost)
-    if name == "mpi" and timeout is not None:
+    if name == "mpi":
         from ...network.mpi import MPINetwork
 
-        return MPINetwork(timeout=timeout)
+        return MPINetwork(timeout=timeout or 600.0, secure=options.secure)
     if name == "ray":
         from ...network.ray import RayNetwork
 
-        return RayNetwork(timeout=timeout or 300.0, workers=options.workers)
+        waits = timeout or 300.0
+        return RayNetwork(timeout=waits, workers=options.workers, secure=options.secure)
     return name
 
 

@@ -10,7 +10,7 @@ import inspect
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Literal, Self
 
-from ...common.checks import one_of, real, whole
+from ...common.checks import flag, one_of, real, whole
 from ...errors import ParameterError
 from .base import Solver
 from .candidates import CandidateSolver
@@ -70,6 +70,11 @@ class SolverOption(ABC):
         given = self.get_params().items()
         changed = [f"{name}={v!r}" for name, v in given if repr(v) != repr(known[name].default)]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+    def by_sums(self) -> SolverOption:
+        """The same where the coordinator is to see sums over nodes alone; refused where it needs
+        what single nodes send."""
+        return self
 
     @abstractmethod
     def solver(
@@ -154,6 +159,9 @@ class Memory(SolverOption):
     discount : the weight of the past per task; 1 never forgets. ``"auto"``: six pasts with weights
         from 1 to 0 learn side by side (six times the work), each predicts every task before it
         learns it, and one that forgets becomes the model once it has been surely better.
+    sums : whether the coordinator is to see sums over nodes alone, and never what one node sends,
+        rotated or not; networks with secure sums ask for it. The same past, but rounds are needed
+        to find the estimate, up to ``tol``, where they are not otherwise.
 
     Examples
     --------
@@ -162,10 +170,21 @@ class Memory(SolverOption):
     ConcheRegressor(n_nodes=4, solver=Memory(discount=0.99, rank=300))
     """
 
-    def __init__(self, rank: int | None = None, damping: Damping = None, discount: Discount = 1.0):
+    def __init__(
+        self,
+        rank: int | None = None,
+        damping: Damping = None,
+        discount: Discount = 1.0,
+        sums: bool = False,
+    ):
         self.rank = rank
         self.damping = damping
         self.discount = discount
+        self.sums = sums
+
+    def by_sums(self) -> Memory:
+        """Directions that are merged by sums."""
+        return Memory(**self.get_params() | {"sums": True})
 
     def solver(
         self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
@@ -178,6 +197,7 @@ class Memory(SolverOption):
             )
         if rank is None:
             rank = default_rank(n_weights, sparse) if central else 0
+        sums = flag("sums", self.sums)
         auto = _is_auto(self.damping)
         damping = None if auto else _damping(self.damping)
         discounts = DISCOUNTS
@@ -185,10 +205,12 @@ class Memory(SolverOption):
             discounts = (real("discount", self.discount, most=1.0, beside="'auto'"),)
         each: tuple[float, ...] = (1.0,)
         if auto or damping is None:
-            each = side_by_side(n_weights, rank, sparse) if rank else STRENGTHS if auto else each
-        if n_weights <= rank:
+            fits = n_weights + 1 if sums else n_weights  # it goes on as where memory is limited
+            each = side_by_side(fits, rank, sparse) if rank else STRENGTHS if auto else each
+        if n_weights <= rank and not sums:
             return PooledMemory(damping, discounts, seed, each, not auto)
-        return PrincipalMemory(damping, discounts, seed, each, not auto, rank, sparse and rank > 0)
+        known = (min(rank, n_weights), sparse and rank > 0, sums)
+        return PrincipalMemory(damping, discounts, seed, each, not auto, *known)
 
 
 def side_by_side(n_weights: int, rank: int, sparse: bool = False) -> tuple[float, ...]:
@@ -235,6 +257,14 @@ class ElasticNet(SolverOption):
     >>> conche.CoCoARegressor(n_nodes=4, solver=conche.ElasticNet(0.1, l1_ratio=0.9))
     CoCoARegressor(n_nodes=4, solver=ElasticNet(alpha=0.1, l1_ratio=0.9))
     """
+
+    def by_sums(self) -> ElasticNet:
+        """Plain rounds alone."""
+        if self.rank != 0:
+            raise ParameterError(
+                "an elastic net's nodes offer the coordinator columns: secure sums are for rank=0"
+            )
+        return self
 
     on_devices = False  # coordinate descent goes from one column to the next
 

@@ -42,6 +42,7 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
 
     rank: int = 0
     sparse: bool = False
+    sums: bool = False  # whether directions are merged by sums alone, and no block is shown
 
     @property
     def meeting(self) -> Meeting:
