@@ -37,6 +37,7 @@ ENGINES = (
     "test_engines.py",
     "test_faults.py",
     "test_worker_faults.py",
+    "test_secure.py",
     "test_interrupts.py",
     "test_elastic_net.py",
     "test_litter.py",

@@ -120,7 +120,8 @@ def restored(
     if digest(columns_of(setup.partition)) != described["columns"]:
         raise ValueError("the columns are not those of its partition")
     if setup.solver.meeting.value != described["meeting"]:
-        raise ModelFileError("its memory was kept with a coordinator: it cannot go on on a Graph")
+        where = "with secure sums" if getattr(model.network, "secure", False) else "on a Graph"
+        raise ModelFileError(f"its memory was kept with a coordinator: it cannot go on {where}")
     labels = _labels(described, described["n_outputs"])
     if (labels is not None) != is_classifier(model):
         raise ValueError("classes do not fit the model")

@@ -51,6 +51,8 @@ def make_model(
     own = {key: value for key, value in options.items() if value is not None}
     if solver == "memory" and not getattr(parameters.get("network"), "central", True):
         own.setdefault("rank", 0)  # said aloud, so that the model's file is the same wherever it is
+    if solver == "memory" and getattr(parameters.get("network"), "secure", False):
+        own["sums"] = True
     if own or solver == "elastic-net":
         given["solver"] = option(solver, **own)
     elif solver != "memory":

@@ -9,20 +9,15 @@ ends with a word between the ranks: a failure is raised on all of them, with its
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import chain
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from safetensors.numpy import load as from_bytes
-from safetensors.numpy import save as to_bytes
 from threadpoolctl import threadpool_limits
 
-from ..common.arrays import Array, here
-from ..common.checks import flag
+from ..common.arrays import Array
 from ..common.extras import need
 from ..common.launch import end_all, launched_size
 from ..common.threads import available
@@ -33,9 +28,10 @@ from ..nodes.solvers import Context
 from ..tasks.columns import Columns
 from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients
 from .host import Host
+from .mpi_arrays import bytes_of_state, packed, state_of, unpacked
 from .mpi_watch import watch_of
 from .placement import Placement, Workers, checked
-from .secure import Sums, Veil, Veiled, check_count, without_sums
+from .secure import Sums, Veil, Veiled, check_count, check_secure, without_sums
 from .words import Scales
 
 T = TypeVar("T")
@@ -71,9 +67,9 @@ class MPINetwork(CentralNetwork):
             comm = need("mpi4py.MPI", "mpi", "network='mpi'").COMM_WORLD
         self.comm, self.rank = comm, int(comm.Get_rank())
         guard()
-        self.workers, self.secure = checked(workers), flag("secure", secure)
+        self.workers, self.secure = checked(workers), check_secure(secure)
         self._veil: Veil | None = None  # made with the first start
-        self._sums = Sums()
+        self._sums, self._rounds = Sums(), 0
         self.host: Host | None = None
         self.timeout = timeout
         self._shared, self._threads = False, 1  # that this rank may use
@@ -97,6 +93,7 @@ class MPINetwork(CentralNetwork):
         self.check_sums(setup)
         if self.secure:
             check_count(size)
+            self._sums.forget()
         if not self._shared:  # a collective call: once, because `start` may run on a single rank
             self._threads, self._place = _share_cores(self.comm)
             self._shared = True
@@ -116,12 +113,11 @@ class MPINetwork(CentralNetwork):
 
     def fetch(self, placed: Placed) -> list[NodeState]:
         """All nodes' states on every rank, as bytes on the wire."""
-        own = [np.frombuffer(_as_bytes(state), "u1") for state in placed]
-        every = self._gather_each(own)
-        return [NodeState.from_arrays(from_bytes(part.tobytes())) for part in every]
+        return [state_of(raw) for raw in self._gather_each([bytes_of_state(s) for s in placed])]
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
         self._check_same(X.shape)
+        self._rounds = 0
         setup, host = self._started()
         blocks = setup.partition.parts(X, self.own)
         opening = self._together(lambda: host.begin(blocks, placed, start))
@@ -139,7 +135,9 @@ class MPINetwork(CentralNetwork):
         _, host = self._started()
         image, scalars = proposal = host.propose(g)
         if self._veil is not None:
-            return cast(Proposal, self._hidden("propose", proposal))
+            self._rounds += 1
+            name, before = (f"round {self._rounds - ago}" for ago in (0, 1))
+            return cast(Proposal, self._hidden(name, proposal, g, before))
         values = scalars.values()
         if not values:
             return Proposal(self._sum(image), scalars)
@@ -171,7 +169,7 @@ class MPINetwork(CentralNetwork):
 
         return self._sums.largest(ask)
 
-    def _hidden(self, name: str, answer: Any) -> Any:
+    def _hidden(self, name: str, answer: Any, about: Array | None = None, before: str = "") -> Any:
         """The sum of all ranks' answers, of which none is sent without its mask."""
         veil = self._veil
         assert veil is not None
@@ -180,7 +178,7 @@ class MPINetwork(CentralNetwork):
             own = veil.sent(self._sums.next_message(), scales, answer)
             return own._replace(words=self._sum(own.words))
 
-        return self._sums.total(name, ask)
+        return self._sums.total(name, ask, about, before)
 
     def _answered(self, how: str, nothing: float, question: str | Each, *about: Any) -> Array:
         """What the nodes here answer together; where none is asked, ``nothing``, as large as what
@@ -259,15 +257,9 @@ class MPINetwork(CentralNetwork):
 
     def _gather_each(self, own: Sequence[Array]) -> list[Array]:
         """One array of every node, in the nodes' order, on every rank."""
-        own = [np.ascontiguousarray(array) for array in own]
-        heads = [(ord(array.dtype.char), array.ndim, *array.shape) for array in own]
-        told = self._gather(np.array([*chain(*heads)], dtype=np.int64))
-        raw = b"".join(array.tobytes() for array in own)
-        found = [
-            _unpacked(head.tolist(), part.tobytes())
-            for head, part in zip(told, self._gather(np.frombuffer(raw, "u1")), strict=True)
-        ]
-        return self.placement.in_order(found)
+        head, raw = packed(own)
+        parts = zip(self._gather(head), self._gather(raw), strict=True)
+        return self.placement.in_order([unpacked(head, raw) for head, raw in parts])
 
     def _gather(self, own: Array) -> list[Array]:
         """Every rank's flat array, on every rank."""
@@ -301,24 +293,6 @@ class MPINetwork(CentralNetwork):
         if failure is not None and not isinstance(failure, EXPECTED):
             raise failure  # a bug: with its own traceback
         raise NodeError(text.tobytes().decode())
-
-
-def _as_bytes(state: NodeState) -> bytes:
-    arrays = state.moved(here).to_arrays().items()
-    return to_bytes({name: np.ascontiguousarray(array) for name, array in arrays})
-
-
-def _unpacked(head: list[int], raw: bytes) -> list[Array]:
-    """Arrays from their kinds and shapes, and their bytes."""
-    arrays, first = [], 0
-    while head:
-        kind, ndim, *rest = head
-        shape, head = rest[:ndim], rest[ndim:]
-        dtype = np.dtype(chr(kind))
-        size = math.prod(shape)
-        arrays.append(np.frombuffer(raw, dtype, size, first).reshape(shape).copy())
-        first += size * dtype.itemsize
-    return arrays
 
 
 def _mpi_type(dtype: Any) -> Any:

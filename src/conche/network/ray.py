@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from ..common.arrays import Array
-from ..common.checks import flag
 from ..errors import NetworkError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
@@ -42,7 +41,7 @@ from .ray_store import (
     share_of_gpus,
 )
 from .ray_worker import Step
-from .secure import Sums, check_count
+from .secure import Sums, check_count, check_secure
 
 REPLAY = 16  # rounds that are kept before the nodes' positions are noted and they can go; with many
 # workers as many as there are, so that it is no more than one message a round
@@ -80,7 +79,7 @@ class RayNetwork(SecureCrew, CentralNetwork):
         secure: bool = False,
     ):
         super().__init__(resources, timeout, retries, keep, workers)
-        self.address, self.secure, self._sums = address, flag("secure", secure), Sums()
+        self.address, self.secure, self._sums = address, check_secure(secure), Sums()
         self._clear()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> RayNetwork:
@@ -100,6 +99,7 @@ class RayNetwork(SecureCrew, CentralNetwork):
         self.check_sums(setup)
         if self.secure:
             check_count(len(placement))
+            self._sums.forget()
         alone = self.address is None and "RAY_ADDRESS" not in os.environ
         if alone:
             ray_local.loopback_only()
@@ -174,9 +174,10 @@ class RayNetwork(SecureCrew, CentralNetwork):
         self._first = context
 
     def propose(self, g: Array) -> Proposal:
-        g = sent(g)
-        proposal: Proposal = self._added("propose", [(self._first, g)] * len(self.workers))
-        self._remember(("propose", (self._told(), g)))
+        known = sent(g)
+        calls = [(self._first, known)] * len(self.workers)
+        proposal: Proposal = self._added("propose", calls, g)
+        self._remember(("propose", (self._told(), known)))
         return proposal
 
     def ask(self, question: str | Each, *about: Any) -> list[Any]:

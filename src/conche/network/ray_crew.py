@@ -117,8 +117,11 @@ class Crew(ABC):
         """Whether there are so many that sums go through a tree."""
         return len(self.workers) > FAN
 
-    def _added(self, method: str, calls: Sequence[tuple[Any, ...]]) -> Any:
-        """The sum of what all workers answer; through the tree where all are told the same."""
+    def _added(
+        self, method: str, calls: Sequence[tuple[Any, ...]], about: Array | None = None
+    ) -> Any:
+        """The sum of what all workers answer; through the tree where all are told the same. Secure
+        sums look at what it is ``about``, to guess how large it is."""
         if not self._in_tree() or any(call is not calls[0] for call in calls):
             return added(self._all(method, calls))
         ray = ray_module()

@@ -81,6 +81,7 @@ class SecureCrew(Crew):
 
     secure: bool
     _sums: Sums
+    _rounds: int  # of the task so far
 
     def _worker(self) -> type[Worker]:
         return SecureWorker if self.secure else Worker
@@ -93,16 +94,22 @@ class SecureCrew(Crew):
             publics = self._all("key", [()] * len(self.workers))
             self._all("meet", [(publics,)] * len(self.workers))
 
-    def _added(self, method: str, calls: Sequence[tuple[Any, ...]]) -> Any:
+    def _added(
+        self, method: str, calls: Sequence[tuple[Any, ...]], about: Array | None = None
+    ) -> Any:
         if not self.secure:
             return super()._added(method, calls)
         self._number += 1
-        name, number = f"{method} {calls[0][1] if method == 'total' else ''}", self._number
+        name, before, number = method, "", self._number
+        if method == "total":
+            name = f"total {calls[0][1]}"
+        elif method == "propose":  # later ones are far smaller, in every task alike
+            name, before = (f"round {self._rounds - ago}" for ago in (0, 1))
 
         def ask(scales: Scales | None) -> Veiled:
             return self._masked("masked", (scales, number, method), calls)
 
-        return self._sums.total(name, ask)
+        return self._sums.total(name, ask, about, before)
 
     def _largest(self, method: str, calls: Sequence[tuple[Any, ...]]) -> Array:
         if not self.secure:

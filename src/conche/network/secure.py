@@ -8,6 +8,7 @@ ones (`conche.network.words`). Against whom this helps, and against whom not: do
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.arrays import Array
+from ..common.checks import flag
 from ..common.extras import need
 from ..errors import NetworkError, ParameterError
 from ..nodes import Opening, Proposal
@@ -25,6 +27,7 @@ from .words import (
     MOST_WORKERS,
     Scales,
     Shape,
+    close,
     counts_of,
     digit_counts,
     form_of,
@@ -35,6 +38,7 @@ from .words import (
 TRIES = (
     4  # at scales for one sum; two are enough unless a worker answers otherwise when asked again
 )
+TAIL = 3  # last rows of what a question is answered, which often are sums of squares below vectors
 LABEL = b"conche secure sums"
 
 
@@ -74,7 +78,7 @@ class Veil:
     def sent(self, message: int, scales: Scales | None, answer: Any) -> Veiled:
         """An answer as it leaves this worker, for `Sums.total`."""
         arrays, kind = taken_apart(answer)
-        shapes = tuple(map(Shape.of, arrays))
+        shapes = tuple(Shape.of(array, TAIL if kind is None else 0) for array in arrays)
         return Veiled(self.hide(message, form_of(shapes).write(arrays, scales)), shapes, kind)
 
     def digits(self, message: int, level: int, known: Sequence[int], values: Array) -> Veiled:
@@ -88,10 +92,10 @@ class Veil:
         if not self._keys or message <= self._last:
             raise NetworkError(f"secure sums: message {message} after {self._last}")
         self._last = message
-        hidden = words.astype(np.uint64)
+        hidden, nothing = words.copy(), bytes(words.nbytes)
         for key, adds in self._keys:
-            stream = np.frombuffer(_stream(key, message, hidden.nbytes), np.uint64)
-            hidden = hidden + stream if adds else hidden - stream
+            stream = np.frombuffer(_stream(key, message, nothing), np.uint64)
+            (np.add if adds else np.subtract)(hidden, stream, out=hidden)
         return hidden
 
 
@@ -99,25 +103,42 @@ class Sums:
     """The coordinator's side: it chooses scales, and reads what the masked words add up to."""
 
     def __init__(self) -> None:
-        self._scales: dict[str, Scales] = {}  # that have served sums of this name
+        self._scales: dict[str, Scales] = {}  # of sums of this name, about something of size one
+        self._steady: dict[str, bool] = {}  # whether those of the last sum served the next
         self._message = 0
+
+    def forget(self) -> None:
+        """Another stream: its numbers are of other sizes."""
+        self._scales, self._steady = {}, {}
 
     def next_message(self) -> int:
         """A number that no message has had."""
         self._message += 1
         return self._message
 
-    def total(self, name: str, ask: Callable[[Scales | None], Veiled]) -> Any:
+    def total(
+        self,
+        name: str,
+        ask: Callable[[Scales | None], Veiled],
+        about: Array | None = None,
+        before: str = "",
+    ) -> Any:
         """The sum of answers that ``ask`` gets in words of these scales.
 
-        Scales are guessed from the last sum of that name, and the bounds that come with the words
-        say whether they serve; in the first sum the bounds come alone.
+        Scales are guessed from the last sum of that name, or of the name ``before`` where this is
+        the first, as if answers grew with what they are ``about``; and the bounds that come with
+        the words say whether they serve. Where the last guess did not, the bounds come alone first:
+        they are few.
         """
-        scales = self._scales.get(name)
+        size = size_of(about)
+        like = name if name in self._scales else before
+        guess = tuple(s - size for s in self._scales.get(like, ()))
+        scales = guess if self._steady.get(like) else None
         for _ in range(TRIES):
             answer = ask(scales)
             found, scales = form_of(answer.shapes).read(answer.words, scales)
-            self._scales[name] = scales
+            self._scales[name] = tuple(s + size for s in scales)
+            self._steady[name] = close(guess, scales)
             if found is not None:
                 return put_together(found, answer.kind)
         raise NetworkError(f"secure sums: {name} has no scale that serves")
@@ -132,6 +153,21 @@ class Sums:
             tops = [int(np.flatnonzero(count)[-1]) for count in counts]
             known = [(prefix << 8) | top for prefix, top in zip(known, tops, strict=True)]
         return number_of(known)
+
+
+def size_of(about: Array | None) -> int:
+    """The power of two that an array is as large as; 0 without one."""
+    if about is None:
+        return 0
+    largest = max(float(about.max()), -float(about.min()))
+    return math.frexp(largest)[1] if 0 < largest < np.inf else 0
+
+
+def check_secure(secure: Any) -> bool:
+    """What a user says about secure sums, refused where they cannot be."""
+    if flag("secure", secure):
+        _x25519()
+    return bool(secure)
 
 
 def check_count(n_workers: int) -> None:
@@ -178,11 +214,11 @@ def _derived(shared: bytes, secret: bytes | None, info: bytes) -> bytes:
     return HKDF(SHA256(), 32, secret, info).derive(shared)
 
 
-def _stream(key: bytes, message: int, size: int) -> bytes:
-    """AES in counter mode; a message has 2^64 blocks of its own."""
+def _stream(key: bytes, message: int, nothing: bytes) -> bytes:
+    """As many random bytes: AES in counter mode, where a message has 2^64 blocks of its own."""
     from cryptography.hazmat.primitives.ciphers import Cipher
     from cryptography.hazmat.primitives.ciphers.algorithms import AES
     from cryptography.hazmat.primitives.ciphers.modes import CTR
 
     counter = message.to_bytes(8, "big") + bytes(8)
-    return Cipher(AES(key), CTR(counter)).encryptor().update(bytes(size))
+    return Cipher(AES(key), CTR(counter)).encryptor().update(nothing)

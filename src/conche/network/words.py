@@ -7,13 +7,15 @@ A *wide* number has eight words of 48 bits each, with its sign: a whole multiple
 The entries of a long vector share a *scale* s and have one word each, round(x 2^s). With it every
 worker sends the largest of its |x|, as a wide number, and the coordinator sees their sum B. Every
 entry of the sum is B at most; s serves where B 2^s is at most 2^62, so no sum wraps (rounding adds
-2^14 at most), and at least 2^52, so that rounding to words costs no more than 2^-53 of B a worker:
-what doubles themselves round to. Where s does not serve, the words are thrown away and asked for
-again with one that does. What the coordinator learns beside the sum is B.
+2^14 at most), and at least 2^48, so that rounding to words costs no more than 2^-49 of B a worker;
+the aim is 2^57, where it costs a sixteenth of what doubles round to themselves. Where s does not
+serve, the words are thrown away and asked for again with one that does. What the coordinator learns
+beside the sum is B.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -24,12 +26,11 @@ import numpy as np
 from ..common.arrays import Array
 
 LIMBS, BITS, UNIT = 8, 48, 176  # words of a wide number, bits of a word, and 2^-UNIT is its unit
-LARGEST = 2.0**180  # what is sent as a number; beyond, or no number at all, as POISON
-POISON = 2.0**188  # in a sum: one of the terms was no number
+LARGEST = 2.0**170  # what is sent as a number; beyond, or no number at all, as POISON
+POISON = 2.0**190  # in a sum: one of the terms was no number
 MOST_WORKERS = 1 << 15
-LOW, GOAL, HIGH = 52, 57, 62  # log2 of B 2^s: at least, to aim at, and at most
+LOW, GOAL, HIGH = 48, 57, 62  # log2 of B 2^s: at least, to aim at, and at most
 FEW = 16  # numbers that are sent wide, and columns that have scales of their own
-TAIL = 3  # last rows, which may have other units than those above them
 DIGITS = 8  # of a double's order, 8 bits each
 PACKED = 4  # counts in a word, 16 bits each
 Scales = tuple[int, ...]
@@ -40,64 +41,73 @@ class Shape(NamedTuple):
 
     dtype: str
     shape: tuple[int, ...]
+    tail: int = 0  # last rows that may be of other sizes than those above them
 
     @classmethod
-    def of(cls, array: Array) -> Shape:
+    def of(cls, array: Array, tail: int = 0) -> Shape:
         """This one's."""
-        return cls(array.dtype.str, array.shape)
+        return cls(array.dtype.str, array.shape, tail)
 
 
 class Form:
-    """What a message of arrays of these shapes looks like: wide numbers first (few entries, and a
-    bound for every group of entries that share a scale), then the groups' words."""
+    """What a message of arrays of these shapes looks like: wide numbers first (a bound for every
+    group of entries that share a scale, and few entries), then the groups' words."""
 
     def __init__(self, shapes: Sequence[Shape]):
         self.shapes = tuple(shapes)
-        sizes = [int(np.prod(shape)) for _, shape in self.shapes]
+        sizes = [int(np.prod(one.shape)) for one in self.shapes]
         self.size = sum(sizes)
         self.few: list[int] = []  # places of entries that are sent wide
-        self.groups: list[Array] = []  # places of entries that share a scale
-        for first, (_, shape) in zip(np.cumsum([0, *sizes]), self.shapes, strict=False):
-            for places in _cut(shape):
+        self.groups: list[Array | slice] = []  # places of entries that share a scale
+        counts: list[int] = []
+        for first, one in zip(np.cumsum([0, *sizes]), self.shapes, strict=False):
+            for places in _cut(one):
                 if len(places) <= FEW:
                     self.few += (first + places).tolist()
                 else:
-                    self.groups.append(first + places)
+                    self.groups.append(_as_slice(first + places))
+                    counts.append(len(places))
+        head = LIMBS * (len(self.few) + len(self.groups))
+        self.ends = np.cumsum([head, *counts]).tolist()  # of wide numbers' words, and each group's
 
     def write(self, arrays: Sequence[Array], scales: Scales | None) -> Array:
-        """The words of these arrays; without scales, of the wide numbers alone."""
-        flat = np.concatenate([np.asarray(a, dtype=float).ravel() for a in arrays] or [np.zeros(0)])
-        flat = np.where(np.abs(flat) <= LARGEST, flat, np.where(flat != 0, POISON, 0.0))
-        bounds = [float(np.max(np.abs(flat[places]))) for places in self.groups]
-        parts = [_wide([*flat[self.few].tolist(), *bounds])]
-        if scales is not None and len(scales) == len(self.groups):
-            parts += [_narrow(flat[g], s) for g, s in zip(self.groups, scales, strict=True)]
-        return np.concatenate(parts)
+        """The words of these arrays; where there are no scales yet, of their bounds alone."""
+        flats = [np.asarray(array, dtype=float).ravel() for array in arrays]
+        flat = flats[0] if len(flats) == 1 else np.concatenate(flats or [np.zeros(0)])
+        own = [flat[places] for places in self.groups]
+        bounds = [_bound(x) for x in own]
+        if own and (scales is None or len(scales) != len(own)):
+            return _wide(bounds).view(np.uint64)
+        head = _wide([*bounds, *map(_sent, flat[self.few].tolist())])
+        words = np.empty(self.ends[-1], dtype=np.int64)
+        words[: len(head)] = head
+        parts = zip(own, scales or (), bounds, pairwise(self.ends), strict=True)
+        for x, s, bound, (first, last) in parts:
+            words[first:last] = _narrow(x, s, bound)
+        return words.view(np.uint64)
 
     def read(self, words: Array, scales: Scales | None) -> tuple[list[Array] | None, Scales]:
         """The arrays that the words are the sums of, None where the scales do not serve; and those
         that would."""
-        count = len(self.few) + len(self.groups)
-        numbers = _from_wide(words[: count * LIMBS])
-        bounds = numbers[len(self.few) :]
+        numbers = _from_wide(words[: self.ends[0]])
+        bounds = numbers[: len(self.groups)]
         better = tuple(map(_goal, bounds))
         given = scales if scales is not None and len(scales) == len(bounds) else None
         if bounds and (given is None or not all(map(_serves, bounds, given))):
             return None, better
         flat = np.empty(self.size)
-        flat[self.few] = [_number(x) for x in numbers[: len(self.few)]]
-        ends = np.cumsum([count * LIMBS, *(len(places) for places in self.groups)])
-        parts = zip(self.groups, pairwise(ends), bounds, given or (), strict=True)
+        flat[self.few] = [_number(x) for x in numbers[len(bounds) :]]
+        parts = zip(self.groups, pairwise(self.ends), bounds, given or (), strict=True)
         for places, (first, last), bound, s in parts:
-            own = words[first:last].astype(np.uint64).view(np.int64)
-            flat[places] = np.ldexp(own.astype(float), -s) if bound < POISON / 2 else np.nan
+            whole = words[first:last].view(np.int64)
+            flat[places] = whole * 2.0**-s if bound < POISON / 2 else np.nan
         return list(self._arrays(flat)), better
 
     def _arrays(self, flat: Array) -> Iterator[Array]:
         first = 0
-        for dtype, shape in self.shapes:
+        for dtype, shape, _ in self.shapes:
             last = first + int(np.prod(shape))
-            yield flat[first:last].reshape(shape).astype(dtype)
+            yield flat[first:last].reshape(shape).astype(dtype, copy=False)
             first = last
 
 
@@ -107,40 +117,62 @@ def form_of(shapes: tuple[Shape, ...]) -> Form:
     return Form(shapes)
 
 
-def _cut(shape: tuple[int, ...]) -> Iterator[Array]:
-    """Places of entries that may share a scale: of few columns each its own, of many all; but the
-    last rows apart, which often are sums of squares below vectors."""
-    rows = shape[0] if shape else 1
-    columns = int(np.prod(shape[1:]))
+def _cut(one: Shape) -> Iterator[Array]:
+    """Places of entries that share a scale: columns, but where they are short; and the last rows
+    apart."""
+    rows = one.shape[0] if one.shape else 1
+    columns = int(np.prod(one.shape[1:]))
     places = np.arange(rows * columns).reshape(rows, columns)
-    body = max(rows - TAIL, 0)
+    body = max(rows - one.tail, 0)
     if rows * columns <= FEW:
         yield places.ravel()
         return
     if body:
-        yield from places[:body].T if columns <= FEW else [places[:body].ravel()]
+        yield from places[:body].T if body > FEW else [places[:body].ravel()]
     yield from places[body:]
 
 
-def _narrow(x: Array, s: int) -> Array:
-    """Words of a scale that may turn out not to serve: then they are not read."""
-    limit = 2.0**HIGH
-    return np.rint(np.clip(np.ldexp(x, s), -limit, limit)).astype(np.int64).view(np.uint64)
+def _as_slice(places: Array) -> Array | slice:
+    first, last = int(places[0]), int(places[-1])
+    return slice(first, last + 1) if last - first + 1 == len(places) else places
+
+
+def _sent(x: float) -> float:
+    return x if abs(x) <= LARGEST else POISON
+
+
+def _bound(x: Array) -> float:
+    """The largest |x|; POISON where it is no number, or too large."""
+    return _sent(max(float(x.max()), -float(x.min())))
+
+
+def _narrow(x: Array, s: int, bound: float) -> Array | int:
+    """Words; none where the scale cannot serve, because then nobody reads them."""
+    if not 0 < bound < POISON or bound > 2.0 ** (HIGH - s):
+        return 0
+    scaled = x * 2.0**s
+    return np.rint(scaled, out=scaled)
 
 
 def _wide(numbers: Sequence[float]) -> Array:
-    """LIMBS words each."""
-    words = np.zeros((len(numbers), LIMBS), dtype=np.int64)
-    mask = (1 << BITS) - 1
-    for row, x in zip(words, numbers, strict=True):
-        top, bottom = abs(x).as_integer_ratio()
-        whole, sign = (top << UNIT) // bottom, -1 if x < 0 else 1
-        row[:] = [sign * ((whole >> (BITS * i)) & mask) for i in range(LIMBS)]
-    return words.ravel().view(np.uint64)
+    """LIMBS words each, of BITS bits; all have the number's sign."""
+    raw = b"".join(_multiple(abs(x)).to_bytes(LIMBS * BITS // 8, "little") for x in numbers)
+    words = np.zeros((len(numbers) * LIMBS, 8), dtype=np.uint8)
+    words[:, : BITS // 8] = np.frombuffer(raw, np.uint8).reshape(-1, BITS // 8)
+    signs = np.array([-1 if x < 0 else 1 for x in numbers])
+    return words.view("<i8").ravel() * np.repeat(signs, LIMBS)
+
+
+def _multiple(x: float) -> int:
+    """How many units fit x."""
+    part, power = math.frexp(x)
+    shift = power + UNIT - 53
+    whole = int(part * 2.0**53)
+    return whole << shift if shift >= 0 else whole >> -shift
 
 
 def _from_wide(words: Array) -> list[float]:
-    rows = words.astype(np.uint64).view(np.int64).reshape(-1, LIMBS).tolist()
+    rows = words.view(np.int64).reshape(-1, LIMBS).tolist()
     return [float(sum(w << (BITS * i) for i, w in enumerate(row)) / (1 << UNIT)) for row in rows]
 
 
@@ -151,11 +183,18 @@ def _number(x: float) -> float:
 def _serves(bound: float, s: int) -> bool:
     if bound == 0 or bound >= POISON / 2:
         return True
-    return 2.0**LOW <= float(np.ldexp(bound, s)) <= 2.0**HIGH
+    return 2.0**LOW <= math.ldexp(bound, s) <= 2.0**HIGH
 
 
 def _goal(bound: float) -> int:
-    return 0 if bound == 0 else GOAL - int(np.frexp(bound)[1])
+    return 0 if bound == 0 else GOAL - math.frexp(bound)[1]
+
+
+def close(guess: Scales, better: Scales) -> bool:
+    """Whether a guess would have served where these are better."""
+    if len(guess) != len(better):
+        return False
+    return all(LOW < GOAL + a - b < HIGH for a, b in zip(guess, better, strict=True))
 
 
 # ---- the order of numbers, digit by digit ----
