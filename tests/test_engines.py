@@ -94,17 +94,18 @@ run(sys.argv[1:])
 
 @mpi
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "said", "more"),
     [
-        ("os.kill(os.getpid(), signal.SIGSTOP)", "rank 1 does not answer after 2 s"),
-        ("time.sleep(100)", "rank 1 is still at work after 2 s"),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", "rank 1 does not answer after 2 s", []),
+        ("os.kill(os.getpid(), signal.SIGSTOP)", "rank 1 does not answer after 2 s", ["--secure"]),
+        ("time.sleep(100)", "rank 1 is still at work after 2 s", []),
     ],
 )
 def test_a_rank_that_stops_is_named_and_the_stream_can_go_on(
-    how: str, said: str, tmp_path: Path
+    how: str, said: str, more: list[str], tmp_path: Path
 ) -> None:
     write(tmp_path / "s", conche.gaussian_tasks(4, 50, 9, n_shared=6, noise_var=0.1))
-    train = ["train", tmp_path / "s", "--target", "y", "--network", "mpi", "--nodes", 3]
+    train = ["train", tmp_path / "s", "--target", "y", "--network", "mpi", "--nodes", 5, *more]
     train += ["--checkpoint", tmp_path / "state", "--out", tmp_path / "m", "--timeout"]
     done = mpiexec(3, "-c", STOPS.format(how=how), *train, 2)
     lines = [line for line in done.stderr.splitlines() if line.startswith("conche: ")]

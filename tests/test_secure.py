@@ -84,6 +84,18 @@ def test_no_sum_overflows_however_many_there_are() -> None:
     )  # a scale that does not serve
 
 
+def test_a_scale_that_does_not_serve_shows_nothing_of_the_others() -> None:
+    """A worker whose numbers are too large for it, or none, does not leave the others alone."""
+    sums: list[Array] = []
+    for large in (1e9, np.nan):
+        each = [[np.full((4000, 1), size)] for size in (large, 1.0)]
+        form = Form((Shape.of(each[0][0]),))
+        words = sum(form.write(own, (50,)) for own in each)
+        assert form.read(words, (50,))[0] is None or np.isnan(large)
+        sums.append(words[form.ends[0] :])
+    assert all(looks_random(words) for words in sums)
+
+
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, 1e200])
 def test_what_is_no_number_is_none_in_the_sum(wrong: float) -> None:
     veils, sums = met(2), Sums()

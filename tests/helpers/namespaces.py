@@ -18,6 +18,7 @@ from pathlib import Path
 RAY = str(Path(sys.executable).with_name("ray"))
 HERE = Path(__file__).parents[2]
 HEAD, WORKER = "10.213.77.1", "10.213.77.2"
+RACKS = "rack1", "rack2"  # names of the two machines, as resources of Ray's
 CABLE = "cable"  # the head's end of it
 
 
@@ -91,15 +92,18 @@ def cluster() -> Iterator[Cluster]:
         for name, address in ((head, HEAD), (worker, WORKER)):
             run(f"ip -n {name} addr add {address}/24 dev {CABLE}")
             run(f"ip -n {name} link set {CABLE} up")
-        ray, common = shlex.quote(RAY), """--num-cpus 1 --resources '{"site": 1}'"""
+        ray = shlex.quote(RAY)
+        first, second = (
+            f"""--num-cpus 1 --resources '{{"site": 1, "{rack}": 1}}'""" for rack in RACKS
+        )
         own = f"--port 6379 --include-dashboard false --temp-dir {short}"
         run(
-            f"ip netns exec {head} {ray} start --head --node-ip-address {HEAD} {own} {common}",
+            f"ip netns exec {head} {ray} start --head --node-ip-address {HEAD} {own} {first}",
             env=start,
         )
         run(
             f"ip netns exec {worker} {ray} start --address {HEAD}:6379 "
-            f"--node-ip-address {WORKER} {common}",
+            f"--node-ip-address {WORKER} {second}",
             env=start,
         )
         yield Cluster(head, worker, environment)

@@ -19,7 +19,7 @@ from conche.network.ray import RayNetwork
 from conche.nodes import Proposal
 
 from .engine_battery import compare, in_turns
-from .namespaces import CABLE, WORKER
+from .namespaces import CABLE, RACKS, WORKER
 
 ONE_EACH = {"num_cpus": 0, "resources": {"site": 1}}  # a node on each machine
 
@@ -64,14 +64,47 @@ def wire(network: RayNetwork) -> list[str]:
     return []
 
 
+def placed() -> list[str]:
+    """Nodes on the machines that their workers' names mean, with secure sums and without."""
+    first, second = RACKS
+    task = conche.gaussian_tasks(1, 60, 15, noise_var=0.1)[0]
+    here = conche.CoCoARegressor(5, n_rounds=3).fit(task.X, task.y)
+    wrong = []
+    for secure in (False, True):
+        names = [second, first, second, second, first]
+        network = RayNetwork(workers=names, timeout=60, secure=secure)
+        there = conche.CoCoARegressor(5, n_rounds=3, network=network).fit(task.X, task.y)
+        pids = ray.get([worker.pid.remote() for worker in network.workers])
+        near = [machine(pid) == machine("self") for pid in pids]
+        if near != [False, True] or network.placement.nodes != ((0, 2, 3), (1, 4)):
+            wrong.append(f"workers are not where they were to be: {network.placement}, {near}")
+        if not np.max(np.abs(here.coef_ - there.coef_)) <= 1e-10:
+            wrong.append("workers with names: coefficients differ")
+        network.close()
+    try:
+        conche.CoCoARegressor(2, network=RayNetwork(workers=["rack9", first])).fit(task.X, task.y)
+        wrong.append("a worker on no machine was not refused")
+    except conche.ParameterError as error:
+        if "'rack9'" not in str(error):
+            wrong.append(str(error))
+    return wrong
+
+
 def lost_machine(raylet: int) -> list[str]:
-    """The worker's machine goes in the middle of a task; its states are kept by the driver."""
-    options: dict[str, Any] = dict(n_nodes=2, n_rounds=4, solver=conche.Memory(rank=0), steps="cg")
+    """The worker's machine goes in the middle of a task, with several nodes a worker and with
+    secure sums; states are kept by the driver."""
+    options: dict[str, Any] = dict(n_nodes=5, n_rounds=4, solver=conche.Memory(rank=0), steps="cg")
     machines: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]  # Ray's own
     beyond = next(m["NodeID"] for m in machines if m["NodeManagerAddress"] == WORKER)
     place = NodeAffinitySchedulingStrategy(beyond, soft=False)
-    network = RayNetwork(resources={"num_cpus": 0, "scheduling_strategy": place}, keep="driver")
-    here, there = (conche.CoCoARegressor(network=n, **options) for n in ("local", network))
+    there_alone = {"num_cpus": 0, "scheduling_strategy": place}
+    network, hidden = (
+        RayNetwork(resources=there_alone, keep="driver", workers=2, secure=secure)
+        for secure in (False, True)
+    )
+    here, there, other = (
+        conche.CoCoARegressor(network=n, **options) for n in ("local", network, hidden)
+    )
     propose, calls = network.propose, list[int]()
 
     def interrupted(g: Array) -> Proposal:
@@ -80,7 +113,7 @@ def lost_machine(raylet: int) -> list[str]:
             pids = ray.get([worker.pid.remote() for worker in network.workers])
             gone = [Path(f"/proc/{pid}") for pid in pids if machine(pid) != machine("self")]
             assert gone, "no node was on the other machine"
-            network.resources = {"num_cpus": 0}  # the new ones may be anywhere
+            network.resources = hidden.resources = {"num_cpus": 0}  # the new ones: anywhere
             os.kill(raylet, signal.SIGKILL)
             while any(process.exists() for process in gone):  # its workers notice in a moment
                 time.sleep(0.05)
@@ -91,13 +124,16 @@ def lost_machine(raylet: int) -> list[str]:
     for task in conche.gaussian_tasks(2, 20_000, 30, n_shared=20, noise_var=0.1):
         here.partial_fit(task.X, task.y)
         there.partial_fit(task.X, task.y)
-    apart = np.max(np.abs(here.coef_ - there.coef_))
-    if network.failures == 0 or not apart <= 1e-10:
-        return [f"a machine was lost: {network.failures} nodes replaced, {apart:.1e} apart"]
-    return []
+        other.partial_fit(task.X, task.y)
+    wrong = []
+    for own, model in ((network, there), (hidden, other)):
+        apart = np.max(np.abs(here.coef_ - model.coef_))
+        if own.failures == 0 or not apart <= 1e-10:
+            wrong.append(f"a machine was lost: {own.failures} replaced, {apart:.1e} apart")
+    return wrong
 
 
 if __name__ == "__main__":
-    found = battery() + lost_machine(int(sys.argv[1]))
+    found = battery() + placed() + lost_machine(int(sys.argv[1]))
     print("\n".join(found) or "all the same")
     sys.exit(1 if found else 0)

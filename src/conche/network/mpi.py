@@ -9,18 +9,15 @@ ends with a word between the ranks: a failure is raised on all of them, with its
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from ..common.arrays import Array
 from ..common.extras import need
 from ..common.launch import end_all, launched_size
-from ..common.threads import available
 from ..errors import NetworkError, NodeError, ParameterError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.aboard import node_of
@@ -29,6 +26,7 @@ from ..tasks.columns import Columns
 from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients
 from .host import Host
 from .mpi_arrays import bytes_of_state, packed, state_of, unpacked
+from .mpi_job import guard, mpi_module, mpi_type, share_cores
 from .mpi_watch import watch_of
 from .placement import Placement, Workers, checked
 from .secure import Sums, Veil, Veiled, check_count, check_secure, without_sums
@@ -95,9 +93,9 @@ class MPINetwork(CentralNetwork):
             check_count(size)
             self._sums.forget()
         if not self._shared:  # a collective call: once, because `start` may run on a single rank
-            self._threads, self._place = _share_cores(self.comm)
+            self._threads, self._place = share_cores(self.comm)
             self._shared = True
-            if size > 1 and _mpi().Query_thread() == _mpi().THREAD_MULTIPLE:
+            if size > 1 and mpi_module().Query_thread() == mpi_module().THREAD_MULTIPLE:
                 self._watch = watch_of(self.comm, self.timeout, end_all)
             if self.secure:
                 veil = Veil()
@@ -161,7 +159,7 @@ class MPINetwork(CentralNetwork):
     def largest(self, question: str | Each, *about: Any) -> Array:
         answer, veil = self._answered("largest", -np.inf, question, *about), self._veil
         if veil is None:
-            return self._sum(answer, _mpi().MAX)
+            return self._sum(answer, mpi_module().MAX)
 
         def ask(level: int, known: Sequence[int]) -> Veiled:
             own = veil.digits(self._sums.next_message(), level, known, answer)
@@ -269,7 +267,7 @@ class MPINetwork(CentralNetwork):
         whole = np.empty(int(counts.sum()), dtype=own.dtype)
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
         with self._watch:
-            self.comm.Allgatherv(own, [whole, counts, starts, _mpi_type(own.dtype)])
+            self.comm.Allgatherv(own, [whole, counts, starts, mpi_type(own.dtype)])
         return np.split(whole, np.cumsum(counts)[:-1])
 
     def _together(self, call: Callable[[], T]) -> T:
@@ -284,7 +282,7 @@ class MPINetwork(CentralNetwork):
         worst = np.array([size if failure is None else self.rank])
         first = np.empty_like(worst)
         with self._watch:
-            self.comm.Allreduce(worst, first, op=_mpi().MIN)
+            self.comm.Allreduce(worst, first, op=mpi_module().MIN)
         if first[0] == size:
             return cast(T, answer)
         told = str(failure) if isinstance(failure, NodeError) else f"rank {self.rank}: {failure}"
@@ -293,41 +291,3 @@ class MPINetwork(CentralNetwork):
         if failure is not None and not isinstance(failure, EXPECTED):
             raise failure  # a bug: with its own traceback
         raise NodeError(text.tobytes().decode())
-
-
-def _mpi_type(dtype: Any) -> Any:
-    from mpi4py.util.dtlib import from_numpy_dtype
-
-    return from_numpy_dtype(dtype)
-
-
-def _mpi() -> Any:
-    from mpi4py import MPI
-
-    return MPI
-
-
-def _share_cores(comm: Any) -> tuple[int, int]:
-    """Ranks of one machine share its cores; each with all of them would fight. Answers how many
-    this one has, and which of the ranks it is, so that they share its GPUs too."""
-    near = comm.Split_type(_mpi().COMM_TYPE_SHARED)
-    cores = max(1, available() // near.Get_size())
-    threadpool_limits(cores, user_api="blas")
-    place = int(near.Get_rank())
-    near.Free()
-    return cores, place
-
-
-def guard() -> None:
-    """From here on an error that nobody catches on one rank ends all of them, after it is told;
-    without it, the others would wait for that rank in a sum for ever."""
-    if getattr(sys.excepthook, "ends_all", False):
-        return
-    tell = sys.excepthook
-
-    def told(*error: Any) -> None:
-        tell(*error)
-        end_all(1)
-
-    told.ends_all = True  # type: ignore[attr-defined]  # a mark for the next call
-    sys.excepthook = told

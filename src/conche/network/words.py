@@ -16,6 +16,8 @@ beside the sum is B.
 from __future__ import annotations
 
 import math
+import os
+import secrets
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -27,7 +29,8 @@ from ..common.arrays import Array
 
 LIMBS, BITS, UNIT = 8, 48, 176  # words of a wide number, bits of a word, and 2^-UNIT is its unit
 LARGEST = 2.0**170  # what is sent as a number; beyond, or no number at all, as POISON
-POISON = 2.0**190  # in a sum: one of the terms was no number
+POISONED = 190
+POISON = 2.0**POISONED  # in a sum: one of the terms was no number
 MOST_WORKERS = 1 << 15
 LOW, GOAL, HIGH = 48, 57, 62  # log2 of B 2^s: at least, to aim at, and at most
 FEW = 16  # numbers that are sent wide, and columns that have scales of their own
@@ -146,10 +149,11 @@ def _bound(x: Array) -> float:
     return _sent(max(float(x.max()), -float(x.min())))
 
 
-def _narrow(x: Array, s: int, bound: float) -> Array | int:
-    """Words; none where the scale cannot serve, because then nobody reads them."""
-    if not 0 < bound < POISON or bound > 2.0 ** (HIGH - s):
-        return 0
+def _narrow(x: Array, s: int, bound: float) -> Array:
+    """Words; where the scale cannot serve, any: nobody is to read them, and if they were zero, the
+    sum would be that of the other workers alone."""
+    if bound == POISON or bound > 2.0 ** (HIGH - s):
+        return np.frombuffer(os.urandom(8 * len(x)), np.int64)
     scaled = x * 2.0**s
     return np.rint(scaled, out=scaled)
 
@@ -164,7 +168,10 @@ def _wide(numbers: Sequence[float]) -> Array:
 
 
 def _multiple(x: float) -> int:
-    """How many units fit x."""
+    """How many units fit x. What stands for no number is any that is so large, for the others'
+    numbers to drown in."""
+    if x == POISON:
+        return (1 << (POISONED + UNIT)) + secrets.randbits(POISONED + UNIT)
     part, power = math.frexp(x)
     shift = power + UNIT - 53
     whole = int(part * 2.0**53)
