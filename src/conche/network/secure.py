@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,8 @@ TRIES = (
     4  # at scales for one sum; two are enough unless a worker answers otherwise when asked again
 )
 TAIL = 3  # last rows of what a question is answered, which often are sums of squares below vectors
+CHUNK = 1 << 14  # words that are masked together
+NOTHING = memoryview(bytes(8 * CHUNK))
 LABEL = b"conche secure sums"
 
 
@@ -92,10 +95,9 @@ class Veil:
         if not self._keys or message <= self._last:
             raise NetworkError(f"secure sums: message {message} after {self._last}")
         self._last = message
-        hidden, nothing = words.copy(), bytes(words.nbytes)
+        hidden = words.copy()
         for key, adds in self._keys:
-            stream = np.frombuffer(_stream(key, message, nothing), np.uint64)
-            (np.add if adds else np.subtract)(hidden, stream, out=hidden)
+            _mask(hidden, np.add if adds else np.subtract, _stream(key, message))
         return hidden
 
 
@@ -214,11 +216,23 @@ def _derived(shared: bytes, secret: bytes | None, info: bytes) -> bytes:
     return HKDF(SHA256(), 32, secret, info).derive(shared)
 
 
-def _stream(key: bytes, message: int, nothing: bytes) -> bytes:
-    """As many random bytes: AES in counter mode, where a message has 2^64 blocks of its own."""
-    from cryptography.hazmat.primitives.ciphers import Cipher
-    from cryptography.hazmat.primitives.ciphers.algorithms import AES
-    from cryptography.hazmat.primitives.ciphers.modes import CTR
+def _stream(key: bytes, message: int) -> Any:
+    """Random bytes: AES in counter mode, where a message has 2^64 blocks of its own."""
+    ciphers = _ciphers()
+    counter = ciphers.modes.CTR(message.to_bytes(8, "big") + bytes(8))
+    return ciphers.Cipher(ciphers.algorithms.AES(key), counter).encryptor()
 
-    counter = message.to_bytes(8, "big") + bytes(8)
-    return Cipher(AES(key), CTR(counter)).encryptor().update(nothing)
+
+def _mask(words: Array, how: Any, stream: Any) -> None:
+    """A part at a time, which stays near the processor."""
+    for first in range(0, len(words), CHUNK):
+        part = words[first : first + CHUNK]
+        random = np.frombuffer(stream.update(NOTHING[: part.nbytes]), np.uint64)
+        how(part, random, out=part)
+
+
+@cache
+def _ciphers() -> Any:
+    from cryptography.hazmat.primitives import ciphers
+
+    return ciphers

@@ -28,6 +28,7 @@ import numpy as np
 from ..common.arrays import Array
 
 LIMBS, BITS, UNIT = 8, 48, 176  # words of a wide number, bits of a word, and 2^-UNIT is its unit
+LIMB, SHIFTS = (1 << BITS) - 1, range(0, BITS * LIMBS, BITS)
 LARGEST = 2.0**170  # what is sent as a number; beyond, or no number at all, as POISON
 POISONED = 190
 POISON = 2.0**POISONED  # in a sum: one of the terms was no number
@@ -58,12 +59,12 @@ class Form:
 
     def __init__(self, shapes: Sequence[Shape]):
         self.shapes = tuple(shapes)
-        sizes = [int(np.prod(one.shape)) for one in self.shapes]
-        self.size = sum(sizes)
+        sizes = [math.prod(one.shape) for one in self.shapes]
+        self.firsts = np.cumsum([0, *sizes]).tolist()  # where every array begins, and all end
         self.few: list[int] = []  # places of entries that are sent wide
         self.groups: list[Array | slice] = []  # places of entries that share a scale
         counts: list[int] = []
-        for first, one in zip(np.cumsum([0, *sizes]), self.shapes, strict=False):
+        for first, one in zip(self.firsts, self.shapes, strict=False):
             for places in _cut(one):
                 if len(places) <= FEW:
                     self.few += (first + places).tolist()
@@ -98,20 +99,17 @@ class Form:
         given = scales if scales is not None and len(scales) == len(bounds) else None
         if bounds and (given is None or not all(map(_serves, bounds, given))):
             return None, better
-        flat = np.empty(self.size)
+        flat = np.empty(self.firsts[-1])
         flat[self.few] = [_number(x) for x in numbers[len(bounds) :]]
         parts = zip(self.groups, pairwise(self.ends), bounds, given or (), strict=True)
         for places, (first, last), bound, s in parts:
             whole = words[first:last].view(np.int64)
             flat[places] = whole * 2.0**-s if bound < POISON / 2 else np.nan
-        return list(self._arrays(flat)), better
-
-    def _arrays(self, flat: Array) -> Iterator[Array]:
-        first = 0
-        for dtype, shape, _ in self.shapes:
-            last = first + int(np.prod(shape))
-            yield flat[first:last].reshape(shape).astype(dtype, copy=False)
-            first = last
+        each = zip(self.shapes, pairwise(self.firsts), strict=True)
+        return [
+            flat[first:last].reshape(one.shape).astype(one.dtype, copy=False)
+            for one, (first, last) in each
+        ], better
 
 
 @lru_cache(maxsize=64)
@@ -124,7 +122,7 @@ def _cut(one: Shape) -> Iterator[Array]:
     """Places of entries that share a scale: columns, but where they are short; and the last rows
     apart."""
     rows = one.shape[0] if one.shape else 1
-    columns = int(np.prod(one.shape[1:]))
+    columns = math.prod(one.shape[1:])
     places = np.arange(rows * columns).reshape(rows, columns)
     body = max(rows - one.tail, 0)
     if rows * columns <= FEW:
@@ -160,11 +158,11 @@ def _narrow(x: Array, s: int, bound: float) -> Array:
 
 def _wide(numbers: Sequence[float]) -> Array:
     """LIMBS words each, of BITS bits; all have the number's sign."""
-    raw = b"".join(_multiple(abs(x)).to_bytes(LIMBS * BITS // 8, "little") for x in numbers)
-    words = np.zeros((len(numbers) * LIMBS, 8), dtype=np.uint8)
-    words[:, : BITS // 8] = np.frombuffer(raw, np.uint8).reshape(-1, BITS // 8)
-    signs = np.array([-1 if x < 0 else 1 for x in numbers])
-    return words.view("<i8").ravel() * np.repeat(signs, LIMBS)
+    words = []
+    for x in numbers:
+        whole, sign = _multiple(abs(x)), -1 if x < 0 else 1
+        words += [sign * (whole >> shift & LIMB) for shift in SHIFTS]
+    return np.array(words, dtype=np.int64)
 
 
 def _multiple(x: float) -> int:
@@ -180,7 +178,8 @@ def _multiple(x: float) -> int:
 
 def _from_wide(words: Array) -> list[float]:
     rows = words.view(np.int64).reshape(-1, LIMBS).tolist()
-    return [float(sum(w << (BITS * i) for i, w in enumerate(row)) / (1 << UNIT)) for row in rows]
+    wholes = (sum(w << shift for w, shift in zip(row, SHIFTS, strict=True)) for row in rows)
+    return [float(whole / (1 << UNIT)) for whole in wholes]
 
 
 def _number(x: float) -> float:
