@@ -116,6 +116,11 @@ def shared() -> Iterator[Case]:
         solver = conche.Memory(rank=rank, damping=1.0)
         options = dict(solver=solver, steps="cg", n_rounds=5, partition=[3, 3, 34, 37, 3])
         yield conche.CoCoARegressor, options, [(t.X, t.y) for t in tasks]
+    # beyond 100 kB, which Ray sends in another way
+    tasks = conche.gaussian_tasks(2, 500, 209, n_shared=150, noise_var=0.1)
+    solver = conche.Memory(rank=30, damping=1.0)
+    options = dict(solver=solver, steps="cg", n_rounds=2, partition=[3, 3, 100, 100, 3])
+    yield conche.CoCoARegressor, options, [(t.X, t.y) for t in tasks]
 
 
 def compare(

@@ -84,8 +84,10 @@ class MPINetwork(CentralNetwork):
                 f"them with the mpiexec of the MPI that mpi4py was built for"
             )
         self.placement = Placement.of(self.workers or size, K)
-        if len(self.placement) != size:
-            told = ", ".join(map(str, self.placement.names))
+        names = self.placement.names
+        by_number = all(isinstance(name, int) for name in names)
+        if len(names) != size or (by_number and names != tuple(range(size))):
+            told = ", ".join(map(str, names))
             raise ParameterError(f"{size} MPI rank(s) for {len(self.placement)} workers: {told}")
         self.own = self.placement.nodes[self.rank]
         self.check_sums(setup)

@@ -21,6 +21,17 @@ Step = tuple[Array | None, Array | None]
 First = Step | Context | None  # what a call begins with: the task's context, or a round's step
 
 
+def fetched(about: Sequence[Any]) -> list[Any]:
+    """Large parts of an `Each` themselves, where there are references: Ray sees to those alone that
+    are arguments."""
+    ray = ray_module()
+
+    def part(x: Any) -> Any:
+        return ray.get(x) if isinstance(x, ray.ObjectRef) else x
+
+    return [Each(map(part, x)) if isinstance(x, Each) else x for x in about]
+
+
 def added(answers: Sequence[Any]) -> Any:
     """The sum of workers' answers; one of which no node is asked has none."""
     there = [answer for answer in answers if answer is not None]
@@ -64,17 +75,17 @@ class Worker:
     def ask(self, first: First, question: str | Each, *about: Any) -> list[Any]:
         """What the solver's coordinator wants to know, after the last round's step."""
         self._do(first)
-        return self.host.ask(question, *about)
+        return self.host.ask(question, *fetched(about))
 
     def total(self, first: First, question: str | Each, *about: Any) -> Array | None:
         """The same, summed."""
         self._do(first)
-        return self.host.total(question, *about)
+        return self.host.total(question, *fetched(about))
 
     def largest(self, first: First, question: str | Each, *about: Any) -> Array | None:
         """The same, and of every entry the largest."""
         self._do(first)
-        return self.host.largest(question, *about)
+        return self.host.largest(question, *fetched(about))
 
     def move_to(self, positions: Sequence[Position]) -> None:
         """Stand where another worker's nodes stood."""

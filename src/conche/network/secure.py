@@ -36,9 +36,8 @@ from .words import (
     number_of,
 )
 
-TRIES = (
-    4  # at scales for one sum; two are enough unless a worker answers otherwise when asked again
-)
+TRIES = 4  # at scales for one sum; two are enough, unless answers change when asked for again
+FARTHEST = 400  # a scale is no power of two beyond that
 TAIL = 3  # last rows of what a question is answered, which often are sums of squares below vectors
 CHUNK = 1 << 14  # words that are masked together
 NOTHING = memoryview(bytes(8 * CHUNK))
@@ -134,7 +133,7 @@ class Sums:
         """
         size = size_of(about)
         like = name if name in self._scales else before
-        guess = tuple(s - size for s in self._scales.get(like, ()))
+        guess = tuple(max(-FARTHEST, min(s - size, FARTHEST)) for s in self._scales.get(like, ()))
         scales = guess if self._steady.get(like) else None
         for _ in range(TRIES):
             answer = ask(scales)

@@ -1,7 +1,7 @@
 """Real numbers as words modulo 2^64, whose sums cannot overflow.
 
 A *wide* number has eight words of 48 bits each, with its sign: a whole multiple of 2^-176, below
-2^192. Sums of up to 2^15 of them are exact: a word is below 2^48 in size, so their sum is below
+2^208. Sums of up to 2^15 of them are exact: a word is below 2^48 in size, so their sum is below
 2^63. Few numbers are sent this way, those that are no part of a long vector.
 
 The entries of a long vector share a *scale* s and have one word each, round(x 2^s). With it every
@@ -34,7 +34,7 @@ POISONED = 190
 POISON = 2.0**POISONED  # in a sum: one of the terms was no number
 MOST_WORKERS = 1 << 15
 LOW, GOAL, HIGH = 48, 57, 62  # log2 of B 2^s: at least, to aim at, and at most
-FEW = 16  # numbers that are sent wide, and columns that have scales of their own
+FEW = 16  # numbers that are sent wide; a longer column has a scale of its own
 DIGITS = 8  # of a double's order, 8 bits each
 PACKED = 4  # counts in a word, 16 bits each
 Scales = tuple[int, ...]
