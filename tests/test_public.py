@@ -36,6 +36,7 @@ EXPORTED = [
     "NearSquareWarning",
     "NetworkError",
     "NodeError",
+    "NodeStream",
     "ParameterError",
     "Plan",
     "ReLUFeatures",

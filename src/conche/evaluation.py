@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -13,15 +13,18 @@ from sklearn.base import is_classifier
 from .common.arrays import Array
 from .errors import DataError, ParameterError, StreamError
 from .estimators.base import LinearModel
+from .estimators.elsewhere import own_scores, path_scores
 from .measures import Guess, Metric, metric_named
 from .metrics import ErrorMatrix
 from .model_file import Run
+from .node_stream import NodeStream
 from .offline import offline_solution
-from .tasks import FileStream, Task
+from .tasks import Task
 from .tasks.columns import Aligned
 from .tasks.files import FileColumns, warn_of_absent
+from .tasks.node_columns import NodeColumns
 from .tasks.tables import PLAIN, Reading, Table, open_table, read_stdin, task_name
-from .training import target_of, with_outputs
+from .training import Stream, target_of, with_outputs
 
 
 class Evaluation(NamedTuple):
@@ -56,8 +59,8 @@ def mean_of(values: Array | list[float]) -> float:
 def evaluate(
     model: LinearModel,
     run: Run | None,
-    stream: FileStream,
-    offline: FileStream | None = None,
+    stream: Stream,
+    offline: Stream | None = None,
     metric: str | None = None,
 ) -> Evaluation:
     """Test a model, and what it was after each task, on every task of a stream.
@@ -74,38 +77,46 @@ def evaluate(
         raise ParameterError(f"metric={metric!r} cannot be had of least squares beside the model")
     if len(stream.columns) != model.n_features_in_:
         raise StreamError(
-            f"{stream.files[0]}: {len(stream.columns)} columns for the model's "
-            f"{model.n_features_in_}"
+            f"{stream.stream}: {len(stream.columns)} columns for the model's {model.n_features_in_}"
         )
     path, learnt = _path(model, run)
-    path = with_outputs(path, model.state_.shown)
     best = None if offline is None else _offline(model, offline)
     names = _in_order(learnt, stream)
     columns, beside = [], []
     for name in names:
         task = stream.task(stream.names.index(name))
-        raw, y = task.X.read(), target_of(task, model)
+        y = target_of(task, model)
         _check_labels(model, task)
         classes = model.state_.classes
-        columns.append(
-            [measure.of(Guess(X @ c.T + i, y, classes)) for X, c, i in _estimates(path, raw)]
-        )
+        columns.append([measure.of(Guess(s, y, classes)) for s in _scores(model, path, task.X)])
         if best is not None:
-            scores = model.state_.filled(raw) @ best[0].T + best[1]
+            scores = model.state_.filled(task.X.read()) @ best[0].T + best[1]
             beside.append(measure.of(Guess(scores, y, classes)))
-    rows = learnt if len(learnt) == len(path["coef"]) else [""] * len(path["coef"])
+    count = len(columns[0])
+    rows = learnt if len(learnt) == count else [""] * count
     return Evaluation(names, rows, np.array(columns).T, measure, beside or None)
 
 
 def _path(model: LinearModel, run: Run | None) -> tuple[Mapping[str, Array], list[str]]:
-    """The estimates to test, and the names of the tasks that were learnt, as far as known."""
+    """The estimates to test, and the names of the tasks that were learnt, as far as known. There
+    are none here where weights stay with the nodes."""
     learnt = [] if run is None else list(run.tasks)
-    if run is not None and run.path is not None:
-        return run.path, learnt
-    return model.state_.snapshot(), learnt
+    if model.state_.setup.homes:
+        return {}, learnt
+    path = model.state_.snapshot() if run is None or run.path is None else run.path
+    return with_outputs(path, model.state_.shown), learnt
 
 
-def _in_order(learnt: list[str], stream: FileStream) -> list[str]:
+def _scores(model: LinearModel, path: Mapping[str, Array], X: Any) -> Iterable[Array]:
+    """After each task that was learnt, as far as known: rows x outputs."""
+    if not path:
+        return [own_scores(X, model.state_, model.node_states())]
+    if isinstance(X, NodeColumns):
+        return path_scores(X, model.state_, path)
+    return (raw @ c.T + i for raw, c, i in _estimates(path, X.read()))
+
+
+def _in_order(learnt: list[str], stream: Stream) -> list[str]:
     """The test tasks, in the order in which tasks of these names were learnt."""
     return learnt if sorted(learnt) == sorted(stream.names) else list(stream.names)
 
@@ -124,7 +135,7 @@ def _check_labels(model: LinearModel, task: Task) -> None:
         raise DataError(f"task {task.name}: label {unseen[0]!r} was never learnt")
 
 
-def _offline(model: LinearModel, stream: FileStream) -> tuple[Array, Array]:
+def _offline(model: LinearModel, stream: Stream) -> tuple[Array, Array]:
     """Least squares on all training tasks at once, with the model's filling and intercept."""
     tasks = []
     for task in stream:
@@ -142,6 +153,16 @@ def _offline(model: LinearModel, stream: FileStream) -> tuple[Array, Array]:
     if model.fit_intercept:
         return best[:, :-1], best[:, -1]
     return best, np.zeros(len(best))
+
+
+def predict_there(model: LinearModel, stream: NodeStream) -> list[Predictions]:
+    """Predictions of every task of a stream whose nodes have the columns, beside its key."""
+    found = []
+    for i, task in enumerate(stream):
+        probabilities = model.predict_proba(task.X) if hasattr(model, "predict_proba") else None
+        values = model.predict(task.X)
+        found.append(Predictions(str(task.name), stream.key_columns(i), values, probabilities))
+    return found
 
 
 class Predictions(NamedTuple):

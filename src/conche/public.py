@@ -31,6 +31,7 @@ from .estimators import (
 from .metrics import ErrorMatrix, error_matrix, generalization_error, training_error
 from .model_file import load, save
 from .network import Graph
+from .node_stream import NodeStream
 from .nodes.solvers import Damped, ElasticNet, Exact, Memory
 from .offline import offline_solution
 from .paper.simulation import Simulation, simulate
@@ -61,6 +62,7 @@ __all__ = [
     "NearSquareWarning",
     "NetworkError",
     "NodeError",
+    "NodeStream",
     "ParameterError",
     "Plan",
     "ReLUFeatures",

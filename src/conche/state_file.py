@@ -22,6 +22,7 @@ from .estimators.records import RoundRecord, TaskRecord
 from .estimators.state import StreamState
 from .network.base import coefficients, share
 from .nodes import NodeState, Partition, Setup
+from .nodes.home import Home, token_of
 
 ROUND_FIELDS = tuple(RoundRecord.__annotations__)
 TASK_FIELDS = tuple(TaskRecord.__annotations__)
@@ -106,10 +107,14 @@ def restored(
     """The state of a stream that ``model``, which has its parameters, is to go on with. Whatever is
     no state leads to an error of some kind."""
     names = described["schema"]["names"]
-    schema = Schema(**described["schema"] | {"names": None if names is None else tuple(names)})
+    homes = tuple(Home(*map(str, home)) for home in described["schema"]["homes"])
+    known = {"names": None if names is None else tuple(names), "homes": homes}
+    schema = Schema(**described["schema"] | known)
     if schema.dtype not in ("float32", "float64"):
         raise ValueError(f"unknown precision {schema.dtype!r}")
     weights = sum(len(a) for key, a in arrays.items() if key.endswith(".weights"))
+    if homes:  # where the weights are
+        weights = 0 if schema.names is None else len(schema.names)
     if not isinstance(schema.n_features, int) or not 0 < schema.n_features <= weights:
         raise ValueError(f"{weights} weights are too few for its columns")
     partition, begun = None, int(described["begun"])
@@ -186,6 +191,11 @@ def _nodes(
         prefix = f"node{k}."
         own = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
         node = NodeState.from_arrays(own)
+        if setup.homes and k < len(setup.partition):
+            if node.weights.shape != (0, shape[1]) or token_of(node) is None or len(own) != 2:
+                raise ValueError("weights that should have stayed with their node")
+            nodes.append(node)
+            continue
         if node.weights.shape != shape:
             raise ValueError("weights do not fit the partition")
         fits = setup.solver.fits if k < len(setup.partition) else setup.solver.centre_fits

@@ -20,6 +20,7 @@ from .estimators.base import LinearModel
 from .estimators.connection import connect
 from .estimators.inputs import Schema
 from .model_file import Run, load_run, save
+from .node_stream import NodeStream
 from .nodes import Partition
 from .nodes.solvers import SOLVERS, option
 from .rounds import choose_steps, get_loss
@@ -31,6 +32,7 @@ CHECKPOINT = "model.conche"
 LARGEST_PATH = 64 << 20  # bytes of coefficients kept for the error matrix
 LARGEST_SPARSE_PATH = 16 << 20  # the same where the columns themselves take little
 Report = Callable[[str, Mapping[str, Any], list[str]], None]
+Stream = FileStream | NodeStream
 
 
 def make_model(
@@ -64,7 +66,7 @@ def make_model(
 
 
 def begin(
-    model: LinearModel, stream: FileStream, folder: Path | None, resume: bool, classes: Any = None
+    model: LinearModel, stream: Stream, folder: Path | None, resume: bool, classes: Any = None
 ) -> tuple[LinearModel, Run]:
     """A model and run to `train` with: new ones, or those of the checkpoint in ``folder``."""
     if folder is None:
@@ -79,12 +81,12 @@ def begin(
     return model, _new_run(model, stream)
 
 
-def _new_run(model: LinearModel, stream: FileStream) -> Run:
+def _new_run(model: LinearModel, stream: Stream) -> Run:
     return Run(stream.target, tuple(stream.columns), weight=stream.weight, graph=_graph(model))
 
 
 def resumed(
-    model: LinearModel, file: Path, stream: FileStream, classes: Any = None
+    model: LinearModel, file: Path, stream: Stream, classes: Any = None
 ) -> tuple[LinearModel, Run]:
     """The model and run of a checkpoint, if it is of this stream and these settings."""
     old, run = load_run(file, model.network, model.device)
@@ -118,7 +120,7 @@ def resumed(
     return old, run
 
 
-def _check_tasks(file: Path, run: Run, stream: FileStream) -> None:
+def _check_tasks(file: Path, run: Run, stream: Stream) -> None:
     names = stream.names
     for i, name in enumerate(run.tasks):
         if i >= len(names) or names[i] != name:
@@ -130,25 +132,33 @@ def _check_tasks(file: Path, run: Run, stream: FileStream) -> None:
         raise StreamError(f"{file}: was begun with other columns than the stream has")
 
 
-def _check_marks(file: Path, run: Run, stream: FileStream, partition: Partition) -> None:
+def _check_marks(file: Path, run: Run, stream: Stream, partition: Partition) -> None:
     """Whether the tasks that were learnt are still what they were; they are read once more."""
     names: list[str] = []  # those that the stream had by then
     for i, mark in enumerate(run.marks):
         task = stream.task(i)
         known = set(names)
         names += [name for name in task.X.names if name not in known]
-        X, blocks = Aligned.to(task.X, names), enumerate(partition.first(len(names)))
-        features = sum(block_mark(k, X.select(own).read()) for k, own in blocks if len(own))
+        features = _features_mark(stream, task, names, partition)
         changed = mark.changed(Mark(len(task.y), target_mark(task.y, task.sample_weight), features))
         if changed is not None:
+            whose = stream.changed(task, mark) if isinstance(stream, NodeStream) else ""
             raise StreamError(
-                f"{file}: task {task.name!r} is not the one that was learnt: {changed} now"
+                f"{file}: task {task.name!r} is not the one that was learnt: {changed} now{whose}"
             )
+
+
+def _features_mark(stream: Stream, task: Task, names: list[str], partition: Partition) -> int:
+    """Of a task's columns, each node's read where they are."""
+    if isinstance(stream, NodeStream):
+        return stream.mark(task, names, partition)
+    X, blocks = Aligned.to(task.X, names), enumerate(partition.first(len(names)))
+    return sum(block_mark(k, X.select(own).read()) for k, own in blocks if len(own))
 
 
 def train(
     model: LinearModel,
-    stream: FileStream,
+    stream: Stream,
     *,
     run: Run | None = None,
     classes: Any = None,
@@ -164,7 +174,7 @@ def train(
 
 def learning(
     model: LinearModel,
-    stream: FileStream,
+    stream: Stream,
     *,
     run: Run,
     classes: Any = None,
@@ -186,17 +196,23 @@ def learning(
     check_settings(model, stream)
     if checkpoint is not None:
         checkpoint.mkdir(parents=True, exist_ok=True)
-    for i in range(len(run.tasks), len(stream)):
+    first = len(run.tasks)
+    for i in range(first, len(stream)):
         task = stream.task(i)
         known = model.n_features_in_ if hasattr(model, "state_") else len(task.X.names)
+        before = model.state_ if len(run.tasks) > first else None  # which this run has learnt
         learn_task(model, task, classes)
-        mark = Mark(len(task.y), target_mark(task.y, task.sample_weight), model.state_.mark)
+        sums = tuple(own for _, own in task.X.files)
+        target = target_mark(task.y, task.sample_weight)
+        mark = Mark(len(task.y), target, model.state_.mark, sums)
         names, marks = (*run.tasks, str(task.name)), (*run.marks, mark)
         run = replace(run, tasks=names, marks=marks, path=_path(model, run))
         if checkpoint is not None:
             save(model, checkpoint / CHECKPOINT, timings=False, run=run)
         report(str(task.name), model.tasks_[-1], model.feature_names_in_[known:].tolist())
         yield run
+        if isinstance(stream, NodeStream):
+            stream.let_go(model, before)
 
 
 def learn_task(model: LinearModel, task: Task, classes: Any) -> None:
@@ -213,7 +229,7 @@ def learn_task(model: LinearModel, task: Task, classes: Any) -> None:
         raise type(error)(f"task {task.name}: {one_line(error)}") from error
 
 
-def check_settings(model: LinearModel, stream: FileStream) -> None:
+def check_settings(model: LinearModel, stream: Stream) -> None:
     """What is wrong with the model's parameters is said before any task is blamed for it."""
     get_loss(model.loss)
     model.check_parameters()
@@ -241,7 +257,7 @@ def _graph(model: LinearModel) -> str | None:
 
 def _path(model: LinearModel, run: Run) -> Mapping[str, Array] | None:
     """The estimate after every task, for the error matrix; given up where it grows too large."""
-    if run.tasks and run.path is None:
+    if (run.tasks and run.path is None) or model.state_.setup.homes:
         return None
     now = model.state_.snapshot()  # with the means of the time, for what was missing
     if run.path is not None:

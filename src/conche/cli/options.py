@@ -5,7 +5,7 @@ A field is one line: its type, and `option`, `flag` or `argument` with the help 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, field, fields
 from functools import partial
 from inspect import Parameter, Signature
@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from ..errors import ParameterError
 from .app import app
 
 O = TypeVar("O")  # noqa: E741  # the options
@@ -39,12 +40,15 @@ def argument(help: str, default: Any = MISSING) -> Any:
     return field(default=default, metadata={"typer": typer.Argument(help=help)})
 
 
-TARGET = "The target's column."
+TARGET = "The target's column; a .toml file says it itself."
 TASK_COLUMN = "STREAM is one table; this column says which task a row is of."
 JSON = "Print one JSON object."
 WIDE = "Tables as wide and long as they are, whole names included."
 CATEGORIES = "Text columns whose every value becomes a column: names, patterns, or all."
 DATES = "number: dates as days; calendar: as year, month, day, weekday, hour."
+NETWORK = "Of a .toml stream: local; mpi (start with mpiexec); ray."
+ROWS = "Of a .toml stream: all rows of the target, or the common ones of all nodes."
+PLAIN_KEYS = "Of a .toml stream: keys travel as they are, and not as salted hashes."
 SEPARATOR = "Between the values of CSV files; tab or \\t for tabs."
 
 
@@ -64,6 +68,34 @@ def reading_of(options: Any) -> Any:
 
     names = ["*"] if options.categories == "all" else listed(options.categories) or []
     return Reading(separator(options.separator), tuple(names), options.dates)
+
+
+def is_description(stream: str) -> bool:
+    """Whether a stream is a TOML file that says which node reads which files."""
+    return stream.lower().endswith(".toml")
+
+
+def target_of(options: Any) -> str:
+    """The target's column, which a stream of one folder cannot do without."""
+    if options.target is None:
+        raise ParameterError("Missing option '--target'.")
+    return str(options.target)
+
+
+def refuse_said(options: Any, names: Sequence[str]) -> None:
+    """Options that a TOML file says itself."""
+    for name in names:
+        if getattr(options, name) is not None:
+            raise ParameterError(f"--{name.replace('_', '-')}: {options.stream} says that itself")
+
+
+def refuse_for_nodes(options: Any) -> None:
+    """Options that are for a TOML file alone."""
+    if getattr(options, "network", "local") != "local" and not hasattr(options, "solver"):
+        raise ParameterError(f"--network {options.network} is for a .toml file")
+    if options.rows != "all" or options.plain_keys:
+        name = "--plain-keys" if options.plain_keys else f"--rows {options.rows}"
+        raise ParameterError(f"{name} is for a .toml file, whose nodes match rows by a key")
 
 
 def command(options: type[O], app: typer.Typer = app) -> Callable[[Command[O]], Command[O]]:

@@ -23,8 +23,10 @@ from ..nodes.solvers import SolverOption, option
 from ..rounds import STEPS, Loss
 from ..rounds.losses import LOSSES
 from ..tasks.columns import Columns
+from ..tasks.node_columns import NodeColumns
 from .connection import Connection, connect
 from .departure import Departure, check_departure, without_node
+from .elsewhere import check_homes, own_scores
 from .fitted import Fitted, Held
 from .gap import Account
 from .growth import with_columns
@@ -266,7 +268,9 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         centred = self.scaling is not None or settings.solver.remembers
         scaling = Scaling(self.scaling, self.missing, bool(self.fit_intercept) and centred)
         device = "cpu" if self.device is None or self._unfit(schema.sparse) else self.device
-        return Setup(settings.solver, partition, scaling, device), settings
+        if schema.homes:
+            check_homes(settings.solver.meeting, device)
+        return Setup(settings.solver, partition, scaling, device, schema.homes), settings
 
     def _settings(self, n_weights: int, sparse_columns: bool) -> Settings:
         central = not isinstance(self.network, Network) or self.network.central
@@ -330,6 +334,8 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
     def _decide(self, X: Any) -> Array:
         """Scores, n_samples x n_outputs."""
         state = self.state_
+        if isinstance(X, NodeColumns) and X.visit is not None:
+            return own_scores(X, state, self.node_states() if state.setup.homes else ())
         gaps = state.setup.scaling.missing == "mean"
         X = check_features(type(self).__name__, X, state.schema, gaps)
         if gaps and not sparse.issparse(X):

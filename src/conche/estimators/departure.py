@@ -40,6 +40,8 @@ class Departure(NamedTuple):
 def check_departure(state: StreamState, node: int) -> None:
     """Refuse where there is no such node, or it cannot go."""
     partition = state.setup.partition
+    if state.setup.homes:
+        raise ParameterError("keep_weights = 'nodes': a node that leaves takes its weights along")
     if isinstance(node, bool) or not isinstance(node, int | np.integer):
         raise ParameterError(f"node={node!r} must be the number of a node")
     if not 0 <= node < len(partition):

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from ..common.arrays import Array, here, in_double, is_double, on_gpu, space
 from ..common.words import one_line
 from ..errors import DataError
+from ..nodes.home import Home
 from ..tasks.columns import Aligned, Columns
 
 DTYPES = (np.float64, np.float32)
@@ -28,6 +29,7 @@ class Schema:
     names: tuple[str, ...] | None
     dtype: str
     sparse: bool = False
+    homes: tuple[Home, ...] = ()  # where nodes keep their weights, where those stay with them
 
 
 class Inputs(NamedTuple):
@@ -209,7 +211,8 @@ def _check_columns(X: Columns, y: Any, schema: Schema | None) -> Inputs:
     """Columns that nobody has read yet: their number and names; the target as it is."""
     names = None if X.names is None else tuple(X.names)
     is_sparse = X.sparse if schema is None else schema.sparse
-    new = Schema(X.shape[1], names, np.dtype(X.dtype).name, is_sparse)
+    homes = X.homes if schema is None else schema.homes
+    new = Schema(X.shape[1], names, np.dtype(X.dtype).name, is_sparse, homes)
     if schema is not None and new.n_features != schema.n_features:
         raise DataError(f"X has {X.shape[1]} columns, the stream {schema.n_features}")
     known = schema is not None and schema.names is not None

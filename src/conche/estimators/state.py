@@ -27,6 +27,10 @@ from .judge import Evidence, Judge
 from .labels import Labels
 from .records import RoundRecord, TaskRecord
 
+AT_HOME = (
+    "keep_weights = 'nodes': coefficients, means and scales are with the nodes, and nobody has "
+    "them all; predict from tasks of the stream, as conche predict does"
+)
 NOTABLE = 0.01  # of the offline objective: a gap that is said aloud
 
 
@@ -107,23 +111,28 @@ class StreamState:
         """The damping in force."""
         return self.agreed * self.judge.strength
 
+    def _weights(self) -> Coefficients:
+        """What the coordinator has; refused where it has nothing."""
+        assert self.coefficients is not None
+        if self.setup.homes:
+            raise ParameterError(AT_HOME)
+        return self.coefficients
+
     @cached_property
     def inner_coef(self) -> Array:
         """n_outputs x n_features: with that of the class which has not appeared yet."""
-        assert self.coefficients is not None
-        weights = self.coefficients.weights[:, self.judge.outputs]
+        weights = self._weights().weights[:, self.judge.outputs]
         own = weights[: self.schema.n_features].T
         return _read_only(np.array(own, order="C", dtype=self.schema.dtype))
 
     @cached_property
     def inner_intercept(self) -> Array:
         """One number for each of those."""
-        assert self.coefficients is not None
-        weights = self.coefficients.weights[:, self.judge.outputs]
+        weights = self._weights().weights[:, self.judge.outputs]
         own = np.zeros(self.judge.n_outputs, weights.dtype)
         if self.setup.partition.intercept:
             own = weights[self.schema.n_features]
-        offset = self.coefficients.offset[self.judge.outputs]
+        offset = self._weights().offset[self.judge.outputs]
         return _read_only((own + offset).astype(self.schema.dtype))
 
     @cached_property
@@ -250,7 +259,7 @@ def _context(
         discount=state.discount,
         sigma=sigma,
         intercept=partition.intercept,
-        apart=network.apart,
+        apart=network.apart or bool(state.setup.homes),
         each=judge.strengths,
     )
 

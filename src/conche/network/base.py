@@ -13,6 +13,7 @@ from ..errors import ConcheError, ParameterError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Scaling, Setup, Start
 from ..nodes.scalars import total
 from ..nodes.solvers import Context
+from ..tasks.errands import Errand
 
 EXPECTED = (ConcheError, OSError, ArithmeticError, MemoryError)  # on a node: what is no bug of ours
 Placed = Sequence[Any]  # what stands for the nodes' states here: the states, or references to them
@@ -34,7 +35,11 @@ def share(scaling: Scaling, state: NodeState, reach: Array) -> Coefficients:
 
 
 def coefficients(setup: Setup, shares: Sequence[Coefficients]) -> Coefficients:
-    """All nodes' shares, put together in the order of the columns."""
+    """All nodes' shares, put together in the order of the columns; where states stay with the
+    nodes, how far they reach is all that is told of them."""
+    if setup.homes:
+        first, reach = shares[0], np.sum([part.reach for part in shares], axis=0)
+        return Coefficients(first.weights[:0], np.zeros_like(first.offset), None, reach)
     partition = setup.partition
     weights = partition.join([part.weights for part in shares], partition.intercept)
     offset = np.sum([part.offset for part in shares], axis=0)
@@ -133,6 +138,20 @@ class Network(ABC):
 
         ``curvature`` is the loss's second derivative per sample; None where it is one.
         """
+
+    def settle(  # noqa: B027  # where nodes are in this process, there is nothing to do
+        self, n_nodes: int, workers: Sequence[str | None] = ()
+    ) -> None:
+        """So many nodes are to be, before anything is known of their columns; ``workers`` says
+        where those have to live that cannot live anywhere. Then they can be visited."""
+
+    def visit(self, errands: Sequence[Errand]) -> list[bytes]:
+        """Run an errand where each of the nodes lives; their answers, in the nodes' order."""
+        return [errand.run() for errand in errands]
+
+    def centrally(self, errand: Errand) -> bytes:
+        """Run an errand where the coordinator lives."""
+        return errand.run()
 
     @abstractmethod
     def abandon(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from ..common.arrays import Array, Block, here
 from ..common.device import Device, find_device
 from ..tasks.mark import block_mark
+from .home import HomeNode
 from .node import PLAIN, Node, NodeState, Opening, Position, Proposal, Setup, Start
 from .solvers.base import Context
 
@@ -68,4 +69,6 @@ class Aboard(Node):
 def node_of(setup: Setup, k: int, place: int = 0) -> Node:
     """The k-th node of a network that talks of NumPy's arrays, wherever it works."""
     node = setup.node(k)
+    if setup.homes:
+        return HomeNode(node, setup.homes[k])
     return node if setup.device == "cpu" else Aboard(node, find_device(setup.device, place))

@@ -33,6 +33,7 @@ from .scaling import ON_HOST, Kept, Scaling
 from .solvers.base import Context, Solver
 
 if TYPE_CHECKING:
+    from .home import Home
     from .stack import Stack
 
 T = TypeVar("T")
@@ -128,6 +129,7 @@ class Setup:
     partition: Partition
     scaling: Scaling = field(default_factory=Scaling)
     device: str = "cpu"  # where the nodes work
+    homes: tuple[Home, ...] = ()  # where each keeps its state, where states stay with the nodes
 
     def node(self, k: int) -> Node:
         """The k-th node; the first one holds the intercept, if there is any."""

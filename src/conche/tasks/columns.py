@@ -31,6 +31,8 @@ class Columns(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     sparse = False  # whether they are read as a scipy.sparse matrix
     nnz: int | None = None  # numbers in it, where it is sparse
+    homes: tuple[Any, ...] = ()  # where nodes keep their weights, where those stay with them
+    files: tuple[tuple[str, int], ...] = ()  # of each node's own, and its check sum
     computed = False  # whether from inputs that are in memory, and not read from a file
 
     @property

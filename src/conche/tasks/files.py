@@ -196,51 +196,16 @@ class FileStream:
                 raise StreamError(said)
 
     def _find_tasks(self, table: Table, task_column: str) -> tuple[list[str], list[Array]]:
-        """The tasks' names, in the order of their first rows, and which rows are theirs."""
         if task_column == self.target:
             raise StreamError(f"{self.stream}: {task_column!r} is the target and the task column")
-        if len(self.files) > 1:
-            raise StreamError(f"{self.stream}: a task column needs one table, not several files")
-        if task_column not in table.names:
-            raise StreamError(f"{table.path}: no column {task_column!r} for the task")
-        labels = table.values(task_column)
-        _, first, which = np.unique(labels, return_index=True, return_inverse=True)
-        names, rows = [], []
-        by_task = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
-        for code in np.argsort(first):
-            names.append(str(labels[first[code]]))
-            rows.append(by_task[code])
-        return names, rows
+        return find_tasks(table, task_column, self.files)
 
     def _choose(self, table: Table, first: bool = True) -> list[str]:
         """The columns that are asked for; what is asked for must be in the ``first`` task."""
-        all_of_them = table.features if self._features is None else table.names
-        free = {name: j for j, name in enumerate(all_of_them)}
         if self.weight == self.target:
             raise StreamError(f"{table.path}: {self.weight!r} is the target and the weight")
-        for name in (self.target, self.task_column or self.target, self.weight or self.target):
-            free.pop(name, None)
-        chosen = dict.fromkeys(free if self._features is None else ())
-        for pattern in self._features or ():
-            found = matching(pattern, free)
-            if first and not found:
-                near = did_you_mean(pattern, free)
-                raise StreamError(f"{table.path}: no column {pattern!r} among the features{near}")
-            chosen |= dict.fromkeys(found)
-        for pattern in self._drop:
-            dropped = matching(pattern, free)
-            if first and not dropped:
-                near = did_you_mean(pattern, free)
-                raise StreamError(f"{table.path}: no column {pattern!r} to drop{near}")
-            for name in dropped:
-                chosen.pop(name, None)
-        if not chosen:
-            raise StreamError(f"{table.path}: no columns beside the target")
-        for name in self.reading.categories if first else ():
-            if not matching(name, {each: j for j, each in enumerate(chosen)}) and name != "*":
-                near = did_you_mean(name, chosen)
-                raise StreamError(f"{table.path}: no column {name!r} for the categories{near}")
-        return table.encoded(list(chosen))
+        taken = [name for name in (self.target, self.task_column, self.weight) if name is not None]
+        return choose(table, self._features, self._drop, taken, self.reading.categories, first)
 
     def _widest(self, first: Table) -> Table:
         """Of sparse files the one with most columns, so that all are there from the start."""
@@ -327,6 +292,69 @@ class FileStream:
         lacking = set(absent)
         there = [name for name in self.columns if name not in lacking] if absent else self.columns
         return [*there, *new] if new else there
+
+
+def find_tasks(
+    table: Table, task_column: str, files: Sequence[Path]
+) -> tuple[list[str], list[Array]]:
+    """The tasks' names, in the order of their first rows, and which rows are theirs."""
+    if len(files) > 1:
+        raise StreamError(
+            f"{files[0].parent}: a task column needs one table, not {len(files)} files"
+        )
+    if task_column not in table.names:
+        raise StreamError(f"{table.path}: no column {task_column!r} for the task")
+    labels = table.values(task_column)
+    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
+    names, rows = [], []
+    by_task = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+    for code in np.argsort(first):
+        names.append(str(labels[first[code]]))
+        rows.append(by_task[code])
+    return names, rows
+
+
+def choose(
+    table: Table,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+    taken: Sequence[str],
+    categories: Sequence[str] = (),
+    first: bool = True,
+) -> list[str]:
+    """The columns of a table to learn from.
+
+    Parameters
+    ----------
+    features, drop : take only these, take all but these; names or patterns.
+    taken : columns that are something else: the target, keys.
+    categories : texts whose values are to be columns.
+    first : whether all that is named must be there.
+    """
+    free = {n: j for j, n in enumerate(table.features if features is None else table.names)}
+    for name in taken:
+        free.pop(name, None)
+    chosen = dict.fromkeys(free if features is None else ())
+    for pattern in features or ():
+        found = matching(pattern, free)
+        if first and not found:
+            near = did_you_mean(pattern, free)
+            raise StreamError(f"{table.path}: no column {pattern!r} among the features{near}")
+        chosen |= dict.fromkeys(found)
+    for pattern in drop:
+        dropped = matching(pattern, free)
+        if first and not dropped:
+            near = did_you_mean(pattern, free)
+            raise StreamError(f"{table.path}: no column {pattern!r} to drop{near}")
+        for name in dropped:
+            chosen.pop(name, None)
+    if not chosen:
+        raise StreamError(f"{table.path}: no columns beside the target")
+    for name in categories if first else ():
+        if not matching(name, {each: j for j, each in enumerate(chosen)}) and name != "*":
+            near = did_you_mean(name, chosen)
+            raise StreamError(f"{table.path}: no column {name!r} for the categories{near}")
+    return table.encoded(list(chosen))
 
 
 def warn_of_absent(table: Table, absent: Sequence[str]) -> None:

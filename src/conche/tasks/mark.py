@@ -18,6 +18,7 @@ class Mark:
     rows: int
     target: int
     features: int  # the sum of all nodes' own
+    files: tuple[int, ...] = ()  # check sums of the nodes' files, where each has its own
 
     def changed(self, now: Mark) -> str | None:
         """What is not as it was, in a word; None where nothing has changed."""

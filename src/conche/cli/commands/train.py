@@ -12,6 +12,8 @@ from ...errors import ParameterError
 from ..options import (
     CATEGORIES,
     DATES,
+    PLAIN_KEYS,
+    ROWS,
     SEPARATOR,
     TARGET,
     TASK_COLUMN,
@@ -19,16 +21,20 @@ from ..options import (
     argument,
     command,
     flag,
+    is_description,
     listed,
     option,
     reading_of,
+    refuse_for_nodes,
+    refuse_said,
     required,
+    target_of,
 )
 
 if TYPE_CHECKING:
     from ...estimators.base import LinearModel
     from ...model_file import Run
-    from ...tasks import FileStream
+    from ...training import Stream
 
 SOLVER_OPTIONS = ("local_steps", "damping", "rank", "discount", "alpha", "l1_ratio")
 
@@ -37,8 +43,8 @@ SOLVER_OPTIONS = ("local_steps", "damping", "rank", "discount", "alpha", "l1_rat
 class Train:
     """Options of ``conche train``."""
 
-    stream: str = argument("Folder or glob: one file per task, name order.")
-    target: str = required(TARGET)
+    stream: str = argument("Folder or glob: one file per task, name order. Or a .toml file.")
+    target: str | None = option(TARGET)
     out: Path = required("Write the model here.")
     nodes: int | None = option("Number of nodes; columns split evenly.")
     groups: Path | None = option("JSON or TOML: nodes, and the columns each of them holds.")
@@ -76,6 +82,8 @@ class Train:
     loss: str | None = option("With labels: squared (unless given) or logistic.")
     scaling: str = option("Standardise columns by the first task(s), running, or none.", "first")
     missing: str = option("refuse, or mean: fill missing values with their column's.", "refuse")
+    rows: str = option(ROWS, "all")
+    plain_keys: bool = flag("--plain-keys", PLAIN_KEYS)
     intercept: bool = option("Add a constant to the first node.", True)
     network: str = option(
         "local; mpi (start with mpiexec); ray; ring, grid, complete, regular.", "local"
@@ -101,27 +109,19 @@ def train(options: Train) -> None:
 
     conche train months/ --target pm25 --nodes 12 --checkpoint state/ --out model.conche
 
-    Every node reads its own columns. With --checkpoint, a run that was stopped at any moment goes
+    Every node reads its own columns; with a .toml file for STREAM, files of its own on its own
+    machine (docs/parties.md). With --checkpoint, a run that was stopped at any moment goes
     on with --resume, and ends with the same model to the last bit. All options of the run are
     written to model.conche.toml, and conche train --config model.conche.toml runs it again.
     """
     from ... import training
     from ...common.device import find_device
     from ...model_file import save
-    from ...tasks import FileStream
     from ..reports import outputs, streams
     from ..rescue import Rescue, partial
 
-    stream = FileStream(
-        options.stream,
-        options.target,
-        options.task_column,
-        listed(options.features),
-        listed(options.drop) or [],
-        "refuse" if options.missing == "refuse" else "keep",
-        weight=options.weight,
-        reading=reading_of(options),
-    )
+    network = _network(options)
+    stream = _stream(options, network)
     y = stream.task(0).y
     labels = _are_labels(options, y)
     classes = None if options.classes is None else _labels(options.classes, y)
@@ -131,7 +131,7 @@ def train(options: Train) -> None:
     silent = options.json or options.quiet
     if not silent:
         streams.hints(stream, y, labels)
-    parameters = _parameters(options, stream)
+    parameters = _parameters(options, stream, network)
     model = training.make_model(options.solver, labels, _solver_options(options), **parameters)
     place = options.checkpoint
     if place is None and options.resume and partial(options.out).exists():
@@ -154,7 +154,7 @@ def train(options: Train) -> None:
     _tell(options, model, safe.run, stream)
 
 
-def _tell(options: Train, model: LinearModel, run: Run, stream: FileStream) -> None:
+def _tell(options: Train, model: LinearModel, run: Run, stream: Stream) -> None:
     """What was learnt: the record beside the model, the report, and a word on the screen."""
     from ..record import write_record
     from ..reports import models, objects, pages, streams
@@ -171,6 +171,31 @@ def _tell(options: Train, model: LinearModel, run: Run, stream: FileStream) -> N
             print(f"report: {options.report}")
 
 
+def _stream(options: Train, network: Any) -> Stream:
+    """The stream that is asked for, from one folder or from the files of every node."""
+    from ...node_stream import NodeStream
+    from ...tasks import FileStream
+
+    missing = "refuse" if options.missing == "refuse" else "keep"
+    if is_description(options.stream):
+        said = ("target", "nodes", "groups", "task_column", "weight", "features", "drop")
+        refuse_said(options, (*said, "categories", "dates"))
+        if options.separator != ",":
+            raise ParameterError(f"--separator: {options.stream} says that itself")
+        return NodeStream(options.stream, network, missing, options.rows, options.plain_keys)
+    refuse_for_nodes(options)
+    return FileStream(
+        options.stream,
+        target_of(options),
+        options.task_column,
+        listed(options.features),
+        listed(options.drop) or [],
+        missing,
+        weight=options.weight,
+        reading=reading_of(options),
+    )
+
+
 def _are_labels(options: Train, y: Any) -> bool:
     """Whether the target is a label; options that are for labels alone are refused otherwise."""
     labels = bool(options.classify or y.dtype.kind == "U")
@@ -185,24 +210,31 @@ def _are_labels(options: Train, y: Any) -> bool:
     return labels
 
 
-def _parameters(options: Train, stream: FileStream) -> dict[str, Any]:
-    """The estimator's parameters beside the solver; None keeps its own default."""
-    from ...tasks import read_groups
+def _blocks(options: Train, stream: Stream) -> list[list[str]] | None:
+    """Which node holds which columns; None: an even split."""
+    from ...tasks import FileStream, read_groups
 
+    if not isinstance(stream, FileStream):
+        return stream.partition
     if options.groups is not None and options.nodes is not None:
         raise ParameterError("--nodes or --groups, not both")
-    blocks = None
     if options.groups is not None:
-        blocks = list(read_groups(options.groups, stream.columns, stream.meant).values())
-    elif options.nodes is not None and stream.has_parts:
-        blocks = stream.blocks(options.nodes)
+        return list(read_groups(options.groups, stream.columns, stream.meant).values())
+    if options.nodes is not None and stream.has_parts:
+        return stream.blocks(options.nodes)
+    return None
+
+
+def _parameters(options: Train, stream: Stream, network: Any) -> dict[str, Any]:
+    """The estimator's parameters beside the solver; None keeps its own default."""
+    blocks = _blocks(options, stream)
     return {
         "n_nodes": options.nodes if blocks is None else None,
         "partition": blocks,
         "n_rounds": options.rounds,
         "steps": options.steps,
         "tol": options.tol,
-        "network": _network(options),
+        "network": getattr(stream, "network", network),
         "fit_intercept": options.intercept,
         "scaling": None if options.scaling == "none" else options.scaling,
         "missing": options.missing,

@@ -21,8 +21,7 @@ from ...common.atomic import write_atomically
 from ...common.extras import need
 from ...common.words import counted, number, shortened
 from ...evaluation import Evaluation, Predictions, mean_of
-from ...tasks import FileStream
-from ...training import Report
+from ...training import Report, Stream
 from ..console import Console
 from ..progress import quiet_progress
 from .objects import print_object
@@ -32,7 +31,7 @@ LONGEST_NAME = 22  # of a task, where a table has to fit 80 columns
 FEW_VALUES = 20  # of a target, which may be labels
 
 
-def hints(stream: FileStream, y: Any, labels: bool) -> None:
+def hints(stream: Stream, y: Any, labels: bool) -> None:
     """What users may not have meant, said before they wait for it."""
     console = Console(highlight=False, style="dim")
     for note in stream.notes:

@@ -13,6 +13,9 @@ node, for every number of nodes, in one round. In one process there is nothing t
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +29,7 @@ from .one_node import OneNode
 from .ridge import Ridged, Units, may_change
 
 SECRET = "CONCHE_SECRET"  # a node's environment may add to what its rotation is drawn from
+_AT_HOME: ContextVar[str] = ContextVar("at_home", default="")  # and so may a secret of its own
 
 
 @dataclass(frozen=True)
@@ -128,4 +132,15 @@ def rotation(seed: int, node: int, p: int, intercept: bool = False) -> Array:
 
 def own_generator(*seeds: int) -> np.random.Generator:
     """Random numbers that the node's own secret decides, beside the seeds."""
-    return np.random.default_rng([*seeds, *os.environ.get(SECRET, "").encode()])
+    secret = os.environ.get(SECRET, "") + _AT_HOME.get()
+    return np.random.default_rng([*seeds, *secret.encode()])
+
+
+@contextmanager
+def own_secret(secret: str) -> Iterator[None]:
+    """Inside, random numbers follow from this secret as well."""
+    before = _AT_HOME.set(secret)
+    try:
+        yield
+    finally:
+        _AT_HOME.reset(before)
