@@ -151,7 +151,9 @@ class Host:
         try:
             return call(i, self.nodes[i])
         except EXPECTED as error:
-            raise NodeError(f"node {self.nodes[i].number}: {error}") from error
+            said = str(error)  # of a node with files of its own, its name is there already
+            said = said if said.startswith("node ") else f"node {self.nodes[i].number}: {said}"
+            raise NodeError(said) from error
 
 
 def _entries(block: Block | Columns) -> int:

@@ -23,12 +23,13 @@ from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.aboard import node_of
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
+from ..tasks.errands import Errand
 from .base import EXPECTED, CentralNetwork, Coefficients, Each, Placed, coefficients
 from .host import Host
 from .mpi_arrays import bytes_of_state, packed, state_of, unpacked
 from .mpi_job import guard, mpi_module, mpi_type, share_cores
 from .mpi_watch import watch_of
-from .placement import Placement, Workers, checked
+from .placement import Placement, Workers, checked, named
 from .secure import Sums, Veil, Veiled, check_count, check_secure, without_sums
 from .words import Scales
 
@@ -75,7 +76,29 @@ class MPINetwork(CentralNetwork):
         self._watch: AbstractContextManager[Any] = nullcontext()
 
     def start(self, setup: Setup) -> None:
-        size, K = self.comm.Get_size(), len(setup.partition)
+        self._spread(len(setup.partition))
+        self.check_sums(setup)
+        nodes = [node_of(setup, k, self._place) for k in self.own]
+        self.host = Host(nodes, self._threads, apart=True)
+        self.setup = setup
+
+    def settle(self, n_nodes: int, workers: Sequence[str | None] = ()) -> None:
+        self.workers = named(workers) or self.workers
+        self._spread(n_nodes)
+
+    def visit(self, errands: Sequence[Errand]) -> list[bytes]:
+        own = self._together(lambda: [errands[k].run() for k in self.own])
+        every = self._gather_each([np.frombuffer(answer, "u1") for answer in own])
+        return [answer.tobytes() for answer in every]
+
+    def centrally(self, errand: Errand) -> bytes:
+        """On the first rank; all get the answer."""
+        own = self._together(lambda: b"" if self.rank else errand.run())
+        return self._gather(np.frombuffer(own, "u1"))[0].tobytes()
+
+    def _spread(self, K: int) -> None:
+        """Decide which of the nodes are this rank's."""
+        size = self.comm.Get_size()
         if size > K:
             raise ParameterError(f"{size} MPI ranks for {K} node(s): start at most {K}")
         if size == 1 < K and (launched_size() or 1) > 1:
@@ -90,7 +113,6 @@ class MPINetwork(CentralNetwork):
             told = ", ".join(map(str, names))
             raise ParameterError(f"{size} MPI rank(s) for {len(self.placement)} workers: {told}")
         self.own = self.placement.nodes[self.rank]
-        self.check_sums(setup)
         if self.secure:
             check_count(size)
             self._sums.forget()
@@ -104,9 +126,6 @@ class MPINetwork(CentralNetwork):
                 publics = self._gather(np.frombuffer(veil.public(), "u1"))
                 veil.meet([public.tobytes() for public in publics])
                 self._veil = veil
-        nodes = [node_of(setup, k, self._place) for k in self.own]
-        self.host = Host(nodes, self._threads, apart=True)
-        self.setup = setup
 
     def place(self, states: Sequence[NodeState]) -> Placed:
         return tuple(states[k] for k in self.own)

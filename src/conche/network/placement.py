@@ -71,6 +71,18 @@ class Placement(NamedTuple):
         return f"{which} (nodes {', '.join(map(str, own[:4]))}{', ...' if len(own) > 4 else ''})"
 
 
+def named(workers: Sequence[str | None]) -> Workers:
+    """The worker of every node; one that may be anywhere has a worker of its own. None: nobody
+    says anything.
+
+    >>> named(["rack1", None, "rack1"])
+    ('rack1', 1, 'rack1')
+    """
+    if not any(workers):
+        return None
+    return tuple(k if name is None else name for k, name in enumerate(workers))
+
+
 def checked(workers: Any) -> Workers:
     """What a user says about workers, refused where it cannot be."""
     if workers is None:

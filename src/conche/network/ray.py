@@ -19,6 +19,7 @@ from ..errors import NetworkError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.solvers import Context
 from ..tasks.columns import Columns
+from ..tasks.errands import Errand
 from . import ray_local
 from .base import (
     CentralNetwork,
@@ -27,7 +28,7 @@ from .base import (
     Placed,
     coefficients,
 )
-from .placement import Placement, Workers
+from .placement import Placement, Workers, named
 from .ray_crew import Call
 from .ray_secure import SecureCrew
 from .ray_store import (
@@ -95,8 +96,23 @@ class RayNetwork(SecureCrew, CentralNetwork):
         )
 
     def start(self, setup: Setup) -> None:
-        placement = Placement.of(self.asked_workers, len(setup.partition))
         self.check_sums(setup)
+        self._make(Placement.of(self.asked_workers, len(setup.partition)), setup)
+        self.setup = setup
+
+    def settle(self, n_nodes: int, workers: Sequence[str | None] = ()) -> None:
+        """Workers without a stream; those that start it are the same."""
+        self.asked_workers = named(workers) or self.asked_workers
+        self._make(Placement.of(self.asked_workers, n_nodes), None)
+
+    def visit(self, errands: Sequence[Errand]) -> list[bytes]:
+        if not self._alive():
+            raise NetworkError("this network has not been started, or has been closed")
+        calls = [([errands[k] for k in own],) for own in self.placement.nodes]
+        return self.placement.in_order(self._all("visit", calls))
+
+    def _make(self, placement: Placement, setup: Setup | None) -> None:
+        """The workers, on the Ray that is meant."""
         if self.secure:
             check_count(len(placement))
             self._sums.forget()
@@ -115,11 +131,11 @@ class RayNetwork(SecureCrew, CentralNetwork):
         self.setup = None  # a start that is interrupted has not happened
         self._clear()
         needs = named_resources(placement.names)
-        self._hire(setup, placement, needs, share_of_gpus(self.resources, setup.device, len(needs)))
+        device = "cpu" if setup is None else setup.device
+        self._hire(setup, placement, needs, share_of_gpus(self.resources, device, len(needs)))
         if self.secure:
             self._meet()
         self._clear()
-        self.setup = setup
 
     def _clear(self) -> None:
         """Nothing under way."""
@@ -239,8 +255,8 @@ class RayNetwork(SecureCrew, CentralNetwork):
             self._since = self._since[self._then :]
         self._since.append(call)
         self._rounds += 1
-        if self.secure:  # where a node stands is its own affair: all rounds are kept
-            return
+        if self.secure or self._started().homes:  # where a node stands is its own affair: all
+            return  # rounds are kept
         if len(self._since) >= max(REPLAY, len(self.workers)):
             self._noted = [worker.position.remote() for worker in self.workers]
             self._then = len(self._since)

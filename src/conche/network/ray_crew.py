@@ -75,7 +75,7 @@ class Crew(ABC):
         """What the actors are."""
         return Worker
 
-    def _hire(self, setup: Setup, placement: Placement, needs: Any, gpus: Any) -> None:
+    def _hire(self, setup: Setup | None, placement: Placement, needs: Any, gpus: Any) -> None:
         """Actors for these nodes: the ones there are, where they will do."""
         W, same = len(placement), placement.names == self.placement.names
         self._inside, self.placement = setup, placement

@@ -12,6 +12,7 @@ from ..common.arrays import Array, here
 from ..nodes import NodeState, Opening, Position, Proposal, Setup, Start
 from ..nodes.aboard import node_of
 from ..nodes.solvers import Context
+from ..tasks.errands import Errand
 from .base import Coefficients, Each, total_array, total_opening, total_proposal
 from .host import Host
 from .ray_store import ray_module
@@ -46,18 +47,22 @@ def added(answers: Sequence[Any]) -> Any:
 class Worker:
     """Some nodes, inside an actor. Between tasks it keeps nothing."""
 
-    def __init__(self, setup: Setup, numbers: Sequence[int], n_threads: int = 1):
+    def __init__(self, setup: Setup | None, numbers: Sequence[int], n_threads: int = 1):
         self.n_threads = n_threads  # one, unless it is told: workers share a machine's cores
         threadpool_limits(n_threads, user_api="blas")
         self.others: list[Any] = []  # actors whom it asks in a sum
         self.noted: tuple[int, Any] | None = None  # the last sum that it had a part in
         self.reset(setup, numbers)
 
-    def reset(self, setup: Setup, numbers: Sequence[int]) -> None:
-        """Become the worker of another stream."""
+    def reset(self, setup: Setup | None, numbers: Sequence[int]) -> None:
+        """Become the worker of another stream; without a setup its nodes are still to come."""
         # with num_gpus in its resources an actor sees the one that it has been given
-        nodes = [node_of(setup, k, numbers[0]) for k in numbers]
+        nodes = [] if setup is None else [node_of(setup, k, numbers[0]) for k in numbers]
         self.host = Host(nodes, self.n_threads, apart=True)
+
+    def visit(self, errands: Sequence[Errand]) -> list[bytes]:
+        """Run an errand for each of the nodes."""
+        return [errand.run() for errand in errands]
 
     def begin(self, blocks: Sequence[Any], states: Sequence[NodeState], start: Start) -> Opening:
         """Take a task's columns, or read them here, and the nodes' states."""
