@@ -41,6 +41,7 @@ ENGINES = (
     "test_interrupts.py",
     "test_elastic_net.py",
     "test_litter.py",
+    "test_parties.py",
 )
 
 

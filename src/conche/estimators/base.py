@@ -336,13 +336,14 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         state = self.state_
         if isinstance(X, NodeColumns) and X.visit is not None:
             return own_scores(X, state, self.node_states() if state.setup.homes else ())
+        coef, intercept = state.coef.T, state.intercept
         gaps = state.setup.scaling.missing == "mean"
         X = check_features(type(self).__name__, X, state.schema, gaps)
         if gaps and not sparse.issparse(X):
             X = state.filled(X)
         if is_here(X):
-            return X @ state.coef.T + state.intercept
-        return X @ like(X, state.coef.T) + like(X, state.intercept)
+            return X @ coef + intercept
+        return X @ like(X, coef) + like(X, intercept)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
