@@ -3,6 +3,7 @@ other. Needs root and `ip`; says so where it cannot be."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shlex
@@ -10,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,7 @@ class Cluster:
     head: str  # names of the namespaces
     worker: str
     environment: dict[str, str]
+    hidden: dict[str, Path]  # folders that they cannot see into
 
     def worker_raylet(self) -> str:
         """The process without which the worker's machine is gone from the cluster."""
@@ -60,15 +62,29 @@ class Cluster:
 
     def drive(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Python on the head's machine."""
-        command = ["ip", "netns", "exec", self.head, sys.executable, *arguments]
+        command = [*inside(self.head, self.hidden), sys.executable, *arguments]
         return subprocess.run(
             command, capture_output=True, text=True, timeout=100, cwd=HERE, env=self.environment
         )
 
 
+def inside(name: str, hidden: Mapping[str, Path]) -> list[str]:
+    """What a command is run with in a namespace, where a folder of the other's may be hidden."""
+    enter = ["ip", "netns", "exec", name]
+    if name not in hidden:
+        return enter
+    hide = f'mount -t tmpfs none {shlex.quote(str(hidden[name]))} && exec "$@"'
+    return [*enter, "sh", "-c", hide, "sh"]
+
+
 @contextmanager
-def cluster() -> Iterator[Cluster]:
-    head, worker = (f"conche-{os.getpid()}-{side}" for side in "ab")
+def cluster(folders: Sequence[Path] = ()) -> Iterator[Cluster]:
+    """Two machines, which Ray knows by the names of racks; or by those of two ``folders``, of which
+    each sees its own alone."""
+    head, worker = names = [f"conche-{os.getpid()}-{side}" for side in "ab"]
+    hidden = dict(zip(names, reversed(folders), strict=False))
+    called = [folder.name for folder in folders] or RACKS
+    sites = [{"site": 1, name: 1} for name in called]
     environment = os.environ | {
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(16),
@@ -92,21 +108,15 @@ def cluster() -> Iterator[Cluster]:
         for name, address in ((head, HEAD), (worker, WORKER)):
             run(f"ip -n {name} addr add {address}/24 dev {CABLE}")
             run(f"ip -n {name} link set {CABLE} up")
-        ray = shlex.quote(RAY)
-        first, second = (
-            f"""--num-cpus 1 --resources '{{"site": 1, "{rack}": 1}}'""" for rack in RACKS
-        )
-        own = f"--port 6379 --include-dashboard false --temp-dir {short}"
-        run(
-            f"ip netns exec {head} {ray} start --head --node-ip-address {HEAD} {own} {first}",
-            env=start,
-        )
-        run(
-            f"ip netns exec {worker} {ray} start --address {HEAD}:6379 "
-            f"--node-ip-address {WORKER} {second}",
-            env=start,
-        )
-        yield Cluster(head, worker, environment)
+        own = f"--head --port 6379 --include-dashboard false --temp-dir {short}"
+        for name, address, how, site in (
+            (head, HEAD, own, sites[0]),
+            (worker, WORKER, f"--address {HEAD}:6379", sites[1]),
+        ):
+            line = f"{shlex.join([*inside(name, hidden), RAY])} start {how} --num-cpus 1"
+            site_option = f"--resources {shlex.quote(json.dumps(site))}"
+            run(f"{line} --node-ip-address {address} {site_option}", env=start)
+        yield Cluster(head, worker, environment, hidden)
     finally:
         for name in (head, worker):
             if Path(f"/run/netns/{name}").exists():

@@ -1,0 +1,230 @@
+"""Nodes with files of their own on MPI and Ray: one table's result, and what stays where it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import conche
+from conche.common.arrays import Array
+from conche.common.sealed import unseal
+from conche.nodes import NodeState, Scaling
+
+from .helpers import namespaces
+from .helpers.engine_battery import ray_there
+from .helpers.parties import HEAD, NODES, describe, small, write_beijing
+from .test_engines import MPIEXEC, mpi
+
+HERE = Path(__file__).parents[1]
+MONTHS = 5
+
+
+@pytest.fixture(scope="module")
+def air(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Array]:
+    """Twelve stations' folders, and the coefficients of the one table."""
+    root = tmp_path_factory.mktemp("air")
+    stations = write_beijing(root, MONTHS)
+    describe(root, stations)
+    here = conche.ConcheRegressor(partition=[[f"{s}/*"] for s in stations], missing="mean")
+    for task in conche.FileStream(root / "table", missing="keep"):
+        here.partial_fit(task.X, task.y)
+    return root, here.coef_
+
+
+def far(coef: Array, other: Array) -> float:
+    return float(np.max(np.abs(coef - other)) / np.max(np.abs(coef)))
+
+
+@mpi
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_twelve_stations_on_ranks(air: tuple[Path, Array], tmp_path: Path, ranks: int) -> None:
+    root, coef = air
+    train = ["-m", "conche", "train", root / "stream.toml", "--missing", "mean", "--network", "mpi"]
+    command = [MPIEXEC, "-n", ranks, sys.executable, *train, "--out", tmp_path / "m"]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0 and "12 nodes of 11 columns" in done.stdout, done.stderr
+    assert far(coef, conche.load(tmp_path / "m").coef_) <= 1e-10
+
+
+@pytest.mark.parametrize("workers", [1, 3, 12])
+def test_twelve_stations_on_workers(air: tuple[Path, Array], network: Any, workers: int) -> None:
+    root, coef = air
+    wire = type(network)(timeout=60, workers=workers)
+    stream = conche.NodeStream(root / "stream.toml", wire, missing="keep")
+    model = conche.ConcheRegressor(
+        partition=stream.partition, missing="mean", network=stream.network
+    )
+    for task in stream:
+        model.partial_fit(task.X, task.y)
+    assert far(coef, model.coef_) <= 1e-10
+    assert len(wire.workers) == workers
+    wire.close()
+
+
+@mpi
+def test_a_bad_file_on_one_rank_is_one_line(tmp_path: Path) -> None:
+    small(tmp_path)
+    (tmp_path / "south" / "may.csv").write_text("day,hour,c,d,e\nd0,1,x,2,3\n")
+    train = ["-m", "conche", "train", tmp_path / "stream.toml", "--network", "mpi"]
+    command = [MPIEXEC, "-n", 2, sys.executable, *train, "--out", tmp_path / "m"]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=100)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("conche: ")]
+    assert done.returncode != 0 and len(lines) == 1, done.stderr
+    assert re.search(r"node 'south': \S*south/may.csv: 29 of the 30 rows are missing", lines[0])
+
+
+@mpi
+def test_every_rank_keeps_its_own_weights(tmp_path: Path) -> None:
+    """Ranks have weights in files of their own, and prediction sums what they answer."""
+    small(tmp_path)
+    plain = conche.NodeStream(tmp_path / "stream.toml")
+    model = conche.ConcheRegressor(partition=plain.partition)
+    for task in plain:
+        model.partial_fit(task.X, task.y)
+    describe(tmp_path, NODES, 'keep_weights = "nodes"\nhome = "homes"')
+    said = ""
+    for line in ("train stream.toml --out m", "predict m stream.toml --tasks jan"):
+        command = [str(MPIEXEC), "-n", "2", sys.executable, "-m", "conche", *line.split()]
+        command += ["--network", "mpi"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=100)
+        assert done.returncode == 0, done.stderr
+        said = done.stdout
+    guess = [float(row.split(",")[-1]) for row in said.splitlines()[1:]]
+    assert model.predict(plain.task(0).X) == pytest.approx(np.array(guess), rel=1e-9)
+
+
+def secrets(root: Path) -> dict[str, float]:
+    """Every weight, coefficient, mean and scale that the nodes keep at home."""
+    found: dict[str, float] = {}
+    for file in (root / "homes").glob("*.conche"):
+        state = NodeState.from_arrays(unseal(file, 1)[1])
+        outward, offset = Scaling().outward(state.weights, state.numbers)
+        for name, array in {
+            "weights": state.weights,
+            "coef": outward,
+            "offset": offset,
+            **state.numbers,
+        }.items():
+            for i, value in enumerate(np.ravel(array).tolist()):
+                if abs(value - round(value)) > 1e-9:  # zeros, ones and counts are no secrets
+                    found[f"{file.name[:5]} {name} {i}"] = value
+    return found
+
+
+def held(pid: int, values: dict[str, float]) -> list[str]:
+    """Those of the numbers that are anywhere in a process's memory."""
+    wanted = {name: np.float64(value).tobytes() for name, value in values.items()}
+    found: set[str] = set()
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            where, rights = line.split()[:2]
+            if "rw" not in rights or "/dev/shm" in line:
+                continue
+            first, last = (int(end, 16) for end in where.split("-"))
+            try:
+                memory.seek(first)
+                region = memory.read(last - first)
+            except (OSError, OverflowError):
+                continue
+            found |= {name for name, pattern in wanted.items() if pattern in region}
+    return sorted(found)
+
+
+@ray_there
+@pytest.mark.skipif(not os.access("/proc/self/mem", os.R_OK), reason="there is no /proc/self/mem")
+@pytest.mark.parametrize("solver", ["memory", "damped"])
+def test_the_driver_does_not_hold_weights_that_stay_at_home(tmp_path: Path, solver: str) -> None:
+    """Its whole memory is searched for them; where they come to the driver, they are found."""
+    small(tmp_path)
+    describe(tmp_path, NODES, 'keep_weights = "nodes"\nhome = "homes"', "home.toml")
+    for stream in ("home.toml", "stream.toml"):
+        command = [sys.executable, "-m", "tests.helpers.keeper", str(tmp_path / stream), solver]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE
+        ) as driver:
+            assert driver.stdout is not None
+            guess = driver.stdout.readline().split()
+            assert len(guess) == 30
+            values = secrets(tmp_path)
+            assert len(values) > 15
+            there = held(driver.pid, values)
+            control = held(driver.pid, {"guess": float(guess[0])})
+            driver.communicate("\n", timeout=60)
+        assert control == ["guess"]
+        if stream == "home.toml":
+            assert there == []
+        else:
+            assert len([name for name in there if " coef " in name]) >= 5, there
+
+
+@ray_there
+def test_folders_that_only_their_own_machine_can_read(
+    air: tuple[Path, Array], tmp_path: Path
+) -> None:
+    """Six stations on each of two machines, in folders that the other cannot look into."""
+    if reason := namespaces.missing():
+        pytest.skip(f"network namespaces cannot be made here: {reason}")
+    _, coef = air
+    stations = write_beijing(tmp_path / "all", MONTHS)  # as there
+    sites = [tmp_path / "first", tmp_path / "second"]
+    first = sites[0]
+    text = HEAD.format(more="").replace('"target"', f'"{first}/target"')
+    for k, station in enumerate(stations):
+        site = sites[k // 6]
+        site.mkdir(exist_ok=True)
+        shutil.move(tmp_path / "all" / station, site)
+        text += f'[nodes.{station}]\nfiles = "{site}/{station}"\nworker = "{site.name}"\n'
+    shutil.move(tmp_path / "all" / "target", first)
+    (first / "stream.toml").write_text(text)
+    with namespaces.cluster(sites) as cluster:
+        train = f"train {first}/stream.toml --network ray --missing mean --out {first}/m.conche"
+        look = cluster.drive("-c", f"import os; print(*map(os.listdir, {[*map(str, sites)]}))")
+        done = cluster.drive("-m", "conche", *train.split())
+    assert look.stdout.strip().endswith("[]"), look.stdout  # of the other's
+    assert done.returncode == 0 and "12 nodes of 11 columns" in done.stdout, done.stderr
+    assert far(coef, conche.load(first / "m.conche").coef_) <= 1e-10
+
+
+@ray_there
+def test_two_parties_from_nothing_to_a_prediction(tmp_path: Path) -> None:
+    """docs/parties.md, whose commands the script has: what one machine with all data would say."""
+    if reason := namespaces.missing():
+        pytest.skip(f"network namespaces cannot be made here: {reason}")
+    script = HERE / "examples" / "parties" / "two_machines.sh"
+    shown = (HERE / "docs" / "parties.md").read_text()
+    for line in re.findall(r"^(?:ray start|conche) .*$", shown, re.M):
+        assert line.rstrip("\\ ") in script.read_text(), line
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", str(script), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=os.environ | {"PATH": path, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:4] == ["outcomes", "stream.toml", "vitals", "bloods"]  # each sees its own
+    homes = {f.name.split("-")[0] for f in (tmp_path / "laboratory" / "weights").glob("*.conche")}
+    assert homes == {"bloods"}
+    pd = pytest.importorskip("pandas")
+    model = conche.ConcheRegressor(partition=[3, 3], missing="mean")
+    frames = []
+    for file in sorted((tmp_path / "hospital" / "outcomes").iterdir()):
+        frame = pd.read_csv(file)
+        for own in ("hospital/vitals", "laboratory/bloods"):
+            frame = frame.merge(pd.read_csv(tmp_path / own / file.name), "left", on="patient")
+        frames.append(frame)
+        model.partial_fit(frame.iloc[:, 2:], frame["risk"])
+    found = pd.read_csv(tmp_path / "hospital" / "risk.csv")
+    assert found["patient"].tolist() == frames[-1]["patient"].tolist()
+    guess = model.predict(frames[-1].iloc[:, 2:])
+    assert found["prediction"].to_numpy() == pytest.approx(guess, rel=1e-9)
