@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import conche
 from conche.network.ray import RayNetwork
 
 if __name__ == "__main__":
     stream = conche.NodeStream(sys.argv[1], RayNetwork(timeout=60))
-    options = {"partition": stream.partition, "network": stream.network}
+    options: dict[str, Any] = {"partition": stream.partition, "network": stream.network}
     if sys.argv[2] == "memory":
         model = conche.ConcheRegressor(**options)
     else:  # more rounds than are replayed, so that positions would be noted
