@@ -363,6 +363,10 @@ def test_options_that_the_description_has(root: Path) -> None:
         (("--separator", ";"), "--separator: stream.toml says that itself"),
     ):
         assert said in run(*TRAIN, *given, cwd=root).stderr
+    text = (root / "stream.toml").read_text()
+    (root / "placed.toml").write_text(text.replace('"south"', '"south"\nworker = "b"'))
+    placed = run("train", "placed.toml", "--network", "ray", "--workers", 1, "--out", "m", cwd=root)
+    assert "--workers 1: the stream itself says where its nodes live" in placed.stderr
     done = run("train", "north", "--target", "a", "--rows", "common", "--out", "m", cwd=root)
     assert "--rows common is for a .toml file" in done.stderr
     assert "Missing option '--target'" in run("train", "north", "--out", "m", cwd=root).stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -169,6 +170,43 @@ def test_the_driver_does_not_hold_weights_that_stay_at_home(tmp_path: Path, solv
         else:
             known = {name for name in values if "coef" not in name}  # the same to the last bit
             assert known < {*there}  # small states come along with Ray's answers
+
+
+def test_workers_that_die_take_no_weights_with_them(tmp_path: Path, network: Any) -> None:
+    """One between tasks, when its files are asked for, and one in a task: from its home it goes on
+    where it stood."""
+    small(tmp_path)
+    plain = conche.NodeStream(tmp_path / "stream.toml")
+    describe(tmp_path, NODES, 'keep_weights = "nodes"\nhome = "homes"', "home.toml")
+    wire = type(network)(timeout=20)
+    stream = conche.NodeStream(tmp_path / "home.toml", wire)
+    options: dict[str, Any] = {"solver": "damped", "n_rounds": 20, "scaling": "first"}
+    here = conche.CoCoARegressor(partition=plain.partition, **options)
+    there = conche.CoCoARegressor(partition=plain.partition, network=wire, **options)
+    propose, rounds = wire.propose, list[int]()
+
+    def kill(k: int) -> None:
+        import ray
+
+        os.kill(ray.get(wire.workers[k].pid.remote()), signal.SIGKILL)
+
+    def interrupted(g: Array) -> Any:
+        rounds.append(1)
+        if len(rounds) == 38:  # more rounds into the second task than would be replayed
+            kill(0)
+        return propose(g)
+
+    wire.propose = interrupted
+    for i in range(3):
+        if i == 2:
+            kill(1)
+        task, other = stream.task(i), plain.task(i)
+        there.partial_fit(task.X, task.y)
+        here.partial_fit(other.X, other.y)
+    assert wire.failures == 2
+    guess = here.predict(plain.task(0).X)
+    assert there.predict(stream.task(0).X) == pytest.approx(guess, rel=1e-10)
+    wire.close()
 
 
 @ray_there

@@ -21,7 +21,7 @@ OPTIONS = {  # Python's parameters, and what they are called here
     "task_column": "task-column",
 }
 SAME = "solver steps tol network scaling missing loss seed rank damping discount alpha metric drop"
-SAME += " categories dates separator drift energy bandwidth latency device rows"
+SAME += " categories dates separator drift energy bandwidth latency device rows workers"
 OPTIONS |= {name: name for name in SAME.split()}
 WRITTEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|([^\s,;:()]+))")
 

@@ -71,16 +71,19 @@ class Placement(NamedTuple):
         return f"{which} (nodes {', '.join(map(str, own[:4]))}{', ...' if len(own) > 4 else ''})"
 
 
-def named(workers: Sequence[str | None]) -> Workers:
-    """The worker of every node; one that may be anywhere has a worker of its own. None: nobody
-    says anything.
+def settled(asked: Workers, workers: Sequence[str | None]) -> Workers:
+    """What was ``asked`` for, or the worker of every node, where a stream says it; a node that may
+    be anywhere then has a worker of its own.
 
-    >>> named(["rack1", None, "rack1"])
-    ('rack1', 1, 'rack1')
+    >>> settled(None, ["rack1", None, "rack1"]), settled(3, [None, None, None])
+    (('rack1', 1, 'rack1'), 3)
     """
     if not any(workers):
-        return None
-    return tuple(k if name is None else name for k, name in enumerate(workers))
+        return asked
+    named = tuple(k if name is None else name for k, name in enumerate(workers))
+    if asked not in (None, named):
+        raise ParameterError(f"workers={asked}: the stream itself says where its nodes live")
+    return named
 
 
 def checked(workers: Any) -> Workers:

@@ -28,7 +28,7 @@ from .base import (
     Placed,
     coefficients,
 )
-from .placement import Placement, Workers, named
+from .placement import Placement, Workers, settled
 from .ray_crew import Call
 from .ray_secure import SecureCrew
 from .ray_store import (
@@ -102,7 +102,7 @@ class RayNetwork(SecureCrew, CentralNetwork):
 
     def settle(self, n_nodes: int, workers: Sequence[str | None] = ()) -> None:
         """Workers without a stream; those that start it are the same."""
-        self.asked_workers = named(workers) or self.asked_workers
+        self.asked_workers = settled(self.asked_workers, workers)
         self._make(Placement.of(self.asked_workers, n_nodes), None)
 
     def visit(self, errands: Sequence[Errand]) -> list[bytes]:
