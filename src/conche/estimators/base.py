@@ -268,8 +268,7 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         centred = self.scaling is not None or settings.solver.remembers
         scaling = Scaling(self.scaling, self.missing, bool(self.fit_intercept) and centred)
         device = "cpu" if self.device is None or self._unfit(schema.sparse) else self.device
-        if schema.homes:
-            check_homes(settings.solver.meeting, device)
+        check_homes(schema.homes, settings.solver.meeting, device)
         return Setup(settings.solver, partition, scaling, device, schema.homes), settings
 
     def _settings(self, n_weights: int, sparse_columns: bool) -> Settings:

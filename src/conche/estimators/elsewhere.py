@@ -10,7 +10,7 @@ import numpy as np
 from ..common.arrays import Array
 from ..errors import DataError, ParameterError
 from ..nodes import NodeState
-from ..nodes.home import Kept, Score, token_of
+from ..nodes.home import Home, Kept, Score, token_of
 from ..nodes.solvers.base import Meeting
 from ..tasks.errands import answers
 from ..tasks.node_columns import BETWEEN, NodeColumns
@@ -61,8 +61,10 @@ def _ask(X: NodeColumns, state: StreamState, told: Sequence[Mapping[str, Any]]) 
     return [one.arrays["scores"] for one in answers(X.visit(errands))]
 
 
-def check_homes(meeting: Meeting, device: str) -> None:
+def check_homes(homes: Sequence[Home], meeting: Meeting, device: str) -> None:
     """What cannot be where weights stay with the nodes."""
+    if not homes:
+        return
     if meeting is Meeting.CANDIDATES:
         raise ParameterError(
             "keep_weights = 'nodes': the coordinator of an elastic net finds the weights itself; "

@@ -49,6 +49,7 @@ def known_of(
         "classes": None if classes is None else classes.tolist(),
         "options": {name: str(value) for name, value in given.items()},
         "nodes": nodes,
+        "homes": [home.folder for home in schema.homes] or None,
         "file_bytes": file.stat().st_size,
         "kept_bytes": kept,
         "history": tasks,

@@ -41,7 +41,10 @@ def print_known(known: dict[str, Any], wide: bool = False) -> None:
         say(f"{len(known['classes'])} classes: {some}")
     given = ", ".join(f"{name}={value}" for name, value in known["options"].items())
     say(f"options: {given or 'the defaults'}")
-    say(f"file {size(known['file_bytes'])}; the nodes keep {size(known['kept_bytes'])}")
+    kept = f"the nodes keep {size(known['kept_bytes'])}"
+    if known["homes"] is not None:
+        kept = f"weights are with the nodes, in {', '.join(dict.fromkeys(known['homes']))}"
+    say(f"file {size(known['file_bytes'])}; {kept}")
     say("")
     for k, node in enumerate(known["nodes"][:MANY]):
         some = ", ".join(node["some"]) + (", ..." * (node["columns"] > len(node["some"]) > 0))
