@@ -79,7 +79,7 @@ def evaluate(
         raise StreamError(
             f"{stream.stream}: {len(stream.columns)} columns for the model's {model.n_features_in_}"
         )
-    path, learnt = _path(model, run)
+    path, learnt = _path(model, run, isinstance(stream, NodeStream))
     best = None if offline is None else _offline(model, offline)
     names = _in_order(learnt, stream)
     columns, beside = [], []
@@ -97,11 +97,13 @@ def evaluate(
     return Evaluation(names, rows, np.array(columns).T, measure, beside or None)
 
 
-def _path(model: LinearModel, run: Run | None) -> tuple[Mapping[str, Array], list[str]]:
+def _path(
+    model: LinearModel, run: Run | None, there: bool
+) -> tuple[Mapping[str, Array], list[str]]:
     """The estimates to test, and the names of the tasks that were learnt, as far as known. There
-    are none here where weights stay with the nodes."""
+    are none here where weights stay with the nodes, which ``there`` predict by themselves."""
     learnt = [] if run is None else list(run.tasks)
-    if model.state_.setup.homes:
+    if model.state_.setup.homes and there:
         return {}, learnt
     path = model.state_.snapshot() if run is None or run.path is None else run.path
     return with_outputs(path, model.state_.shown), learnt
@@ -109,10 +111,10 @@ def _path(model: LinearModel, run: Run | None) -> tuple[Mapping[str, Array], lis
 
 def _scores(model: LinearModel, path: Mapping[str, Array], X: Any) -> Iterable[Array]:
     """After each task that was learnt, as far as known: rows x outputs."""
-    if not path:
-        return [own_scores(X, model.state_, model.node_states())]
-    if isinstance(X, NodeColumns):
+    if isinstance(X, NodeColumns) and path:
         return path_scores(X, model.state_, path)
+    if isinstance(X, NodeColumns):
+        return [own_scores(X, model.state_, model.node_states())]
     return (raw @ c.T + i for raw, c, i in _estimates(path, X.read()))
 
 
@@ -158,10 +160,10 @@ def _offline(model: LinearModel, stream: Stream) -> tuple[Array, Array]:
 def predict_there(model: LinearModel, stream: NodeStream) -> list[Predictions]:
     """Predictions of every task of a stream whose nodes have the columns, beside its key."""
     found = []
-    for i, task in enumerate(stream):
+    for task in stream:
         probabilities = model.predict_proba(task.X) if hasattr(model, "predict_proba") else None
         values = model.predict(task.X)
-        found.append(Predictions(str(task.name), stream.key_columns(i), values, probabilities))
+        found.append(Predictions(str(task.name), stream.key_columns(task), values, probabilities))
     return found
 
 

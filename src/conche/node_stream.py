@@ -21,7 +21,7 @@ from .nodes import Partition
 from .nodes.home import Drop, Home, token_of
 from .tasks.errands import Answer, Errand, Known, Look, Match, Rows, Salt, Targets, Text, opened
 from .tasks.errands import answers as all_of
-from .tasks.keys import Keys
+from .tasks.keys import SHOWN, Keys
 from .tasks.mark import Mark
 from .tasks.node_columns import BETWEEN, NodeColumns, Part
 from .tasks.stream_file import StreamFile
@@ -36,7 +36,6 @@ class _Target(NamedTuple):
     y: Array
     weights: Array | None
     keys: Keys | None
-    file: str
 
     def only(self, rows: Array) -> _Target:
         return self._replace(
@@ -226,7 +225,7 @@ class NodeStream:
             values = np.array(said["keys"]) if self.salt is None else arrays["keys"]
             keys = Keys(tuple(said["kinds"]), self.salt, values)
         weights = arrays["weight"].astype(float) if "weight" in arrays else None
-        return _Target(y, weights, keys, said["file"])
+        return _Target(y, weights, keys)
 
     def _match(self, task: str, target: _Target) -> list[Answer]:
         """What every node has of a task."""
@@ -242,10 +241,11 @@ class NodeStream:
             if len(one.arrays["lacking"])
         )
         places = one.arrays["lacking"].tolist()
-        first = self._centrally(Rows(self.said.target, task, tuple(places))).said["first"]
+        some = Rows(self.said.target, task, tuple(places[:SHOWN]))
+        first = self._centrally(some).said["first"]
         raise StreamError(
             f"node {node.name!r}: {one.said['file']}: {len(places)} of the {n_rows} rows are "
-            f"missing, with the keys {first}{', ...' if len(places) > 3 else ''}; missing='mean' "
+            f"missing, with the keys {first}{', ...' if len(places) > SHOWN else ''}; missing='mean' "
             f"fills them, rows='common' leaves them out on all nodes"
         )
 
@@ -264,11 +264,11 @@ class NodeStream:
                     stacklevel=3,
                 )
 
-    def key_columns(self, i: int) -> dict[str, Array]:
+    def key_columns(self, task: Task) -> dict[str, Array]:
         """The key of a task's rows, by column: to put beside predictions."""
         if not self.said.target.key:
             return {}
-        task, name = self.task(i), self.names[i]
+        name = str(task.name)
         columns = self._centrally(Rows(self.said.target, name)).said["columns"]
         whole = {name: np.array(values) for name, values in columns.items()}
         if self.rows == "common":

@@ -6,6 +6,7 @@ state again. Coordinator and network pass tokens on as they do states.
 
 from __future__ import annotations
 
+import json
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from ..common.atomic import write_atomically
 from ..common.sealed import seal, unseal
 from ..common.words import one_line
 from ..errors import ModelFileError, StreamError
-from ..tasks.errands import Answer, Errands
+from ..tasks.errands import Answer, NodeErrand
 from ..tasks.keys import Keys
 from .node import PLAIN, Node, NodeState, Opening, Start
 from .scaling import Scaling
@@ -40,9 +41,9 @@ class Home(NamedTuple):
     def keep(self, state: NodeState) -> NodeState:
         """Write a state; what stands for it elsewhere has no weights, and its token."""
         token = secrets.token_bytes(LENGTH)
-        described = '{"node": "a state of its own"}'
         self._ready()
-        write_atomically(self._file(token.hex()), seal(FORMAT, described, state.to_arrays()))
+        sealed = seal(FORMAT, json.dumps({"node": self.node}), state.to_arrays())
+        write_atomically(self._file(token.hex()), sealed)
         nothing = np.zeros((0, state.weights.shape[1]), state.weights.dtype)
         return NodeState(nothing, {TOKEN: np.frombuffer(token, np.uint8)})
 
@@ -126,7 +127,7 @@ class HomeNode(Node):
 
 
 @dataclass(frozen=True)
-class Drop(Errands):
+class Drop(NodeErrand):
     """Let go of states that were kept, which nobody needs any more."""
 
     home: Home
@@ -139,7 +140,7 @@ class Drop(Errands):
 
 
 @dataclass(frozen=True)
-class Score(Errands):
+class Score(NodeErrand):
     """A node's share of the predictions of a task, for one or several estimates.
 
     Parameters

@@ -7,9 +7,10 @@ coordinator nor another node opens the files.
 from __future__ import annotations
 
 import json
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from safetensors.numpy import save as to_bytes
 from ..common.arrays import Array
 from ..common.words import one_line
 from ..errors import ConcheError, StreamError
-from .keys import SHOWN, Keys, key_texts, shown
+from .keys import Keys, key_texts, shown
 from .mark import block_mark
 from .node_files import NodeFiles, check_rows, check_sum
 
@@ -68,7 +69,7 @@ def opened(answer: bytes) -> Answer:
 
 
 @dataclass(frozen=True)
-class Errands(Errand):
+class NodeErrand(Errand):
     """What a node does: ``files`` are its own."""
 
     files: NodeFiles
@@ -79,7 +80,7 @@ class Errands(Errand):
 
 
 @dataclass(frozen=True)
-class Look(Errands):
+class Look(NodeErrand):
     """Which columns a node has in the first of the tasks, and whether they are in all of them.
 
     ``model`` are the columns of a model that is trained, where it is one.
@@ -108,7 +109,7 @@ class Look(Errands):
 
 
 @dataclass(frozen=True)
-class Match(Errands):
+class Match(NodeErrand):
     """Which of a task's rows and columns a node has.
 
     Parameters
@@ -140,7 +141,7 @@ class Match(Errands):
 
 
 @dataclass(frozen=True)
-class Known(Errands):
+class Known(NodeErrand):
     """The mark of a node's columns of a task, as it was made when they were learnt."""
 
     number: int  # of the node
@@ -223,7 +224,7 @@ class Rows(Errand):
 
     files: NodeFiles
     task: str
-    places: tuple[int, ...] | None = field(default=None)
+    places: tuple[int, ...] | None = None
 
     @property
     def where(self) -> str:
@@ -233,14 +234,10 @@ class Rows(Errand):
         table, rows = self.files.find(self.task)
         parts = [table.values(name, rows) for name in self.files.key]
         if self.places is None:
-            named = {name: _plain(part) for name, part in zip(self.files.key, parts, strict=True)}
-            return Answer({"columns": named}, {})
-        texts = key_texts([part[list(self.places[:SHOWN])] for part in parts])
+            named = zip(self.files.key, parts, strict=True)
+            return Answer({"columns": {name: part.tolist() for name, part in named}}, {})
+        texts = key_texts([part[list(self.places)] for part in parts])
         return Answer({"first": ", ".join(shown(text) for text in texts)}, {})
-
-
-def _plain(values: Array) -> list[Any]:
-    return list(values.tolist())
 
 
 @dataclass(frozen=True)
@@ -273,8 +270,6 @@ class Salt(Errand):
         return "salt"
 
     def work(self) -> Answer:
-        import secrets
-
         return Answer({"salt": secrets.token_hex(self.size)}, {})
 
 

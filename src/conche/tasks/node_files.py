@@ -132,10 +132,11 @@ class NodeFiles:
         def block(which: Array | None) -> Block:
             return Aligned.to(FileColumns(table, there, which, self.missing), names).read()
 
+        if lacking and self.missing == "refuse":
+            raise StreamError(table.why_absent(next(iter(lacking)), "task"))
         gone = np.zeros(0, dtype=bool) if rows is None else rows < 0
-        if (lacking or np.any(gone)) and self.missing == "refuse":
-            what = table.why_absent(next(iter(lacking)), "task") if lacking else "rows have gone"
-            raise StreamError(what if lacking else f"{table.path}: {what} since they were matched")
+        if np.any(gone) and self.missing == "refuse":
+            raise StreamError(f"{table.path}: rows have gone since they were matched")
         if not np.any(gone):
             return block(rows)
         assert rows is not None
