@@ -243,10 +243,11 @@ class NodeStream:
         places = one.arrays["lacking"].tolist()
         some = Rows(self.said.target, task, tuple(places[:SHOWN]))
         first = self._centrally(some).said["first"]
+        more = ", ..." if len(places) > SHOWN else ""
         raise StreamError(
             f"node {node.name!r}: {one.said['file']}: {len(places)} of the {n_rows} rows are "
-            f"missing, with the keys {first}{', ...' if len(places) > SHOWN else ''}; missing='mean' "
-            f"fills them, rows='common' leaves them out on all nodes"
+            f"missing, with the keys {first}{more}; missing='mean' fills them, rows='common' "
+            f"leaves them out on all nodes"
         )
 
     def _warn_of_absent(self, found: Sequence[Answer]) -> None:
