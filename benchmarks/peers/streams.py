@@ -15,7 +15,6 @@ from .data import STREAMS, Stream
 from .learners import Learner, methods
 from .measure import Measured, alone, megabytes, table
 
-
 SHORT = 2.0  # seconds of learning, below which other work on the machine shows
 PASSES = 2  # more of them, then
 

@@ -62,6 +62,8 @@ class NodeStream:
     rows : "all" that the target has, or the "common" ones that all nodes have.
     plain_keys : send keys as they are, and not as salted digests.
 
+    Examples
+    --------
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> for name, head in (("target", "hour,y"), ("north", "hour,a,b"), ("south", "hour,c")):

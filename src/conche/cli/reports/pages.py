@@ -11,7 +11,8 @@ from ...evaluation import Evaluation, evaluate
 from ...explore.model import description
 from ...explore.report import write_report
 from ...model_file import Run
-from ...tasks import FileStream
+from ...node_stream import NodeStream
+from ...training import Stream
 from ..record import seconds_of
 from .outputs import waiting
 
@@ -32,12 +33,13 @@ def write_page(
 
 
 def write_training_page(
-    path: Path, model: LinearModel, run: Run, file: Path, stream: FileStream
+    path: Path, model: LinearModel, run: Run, file: Path, stream: Stream
 ) -> None:
     """The same after training, with the errors on the tasks that were learnt, which are read once
-    more; not where nodes are elsewhere and nobody else reads their columns."""
+    more: here, or by nodes that have files of their own. Not where nodes are elsewhere and were
+    sent their columns."""
     found = None
-    if model.network == "local":
+    if model.network == "local" or isinstance(stream, NodeStream):
         with waiting("looking at all tasks again"):
             found = evaluate(model, run, stream)
     write_page(path, model, run, file, found, "training")
