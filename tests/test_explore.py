@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -261,6 +262,26 @@ def test_hostile_requests_are_refused_with_a_clear_answer(server: Server, name: 
     why = answer.json()["error"]
     assert 8 < len(why) < 300 and "Traceback" not in why and "\n" not in why
     assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert server.ask("/api/nodes").status == 200
+
+
+def test_a_body_whose_length_is_not_said_is_cut_off(server: Server) -> None:
+    line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    piece = bytes(1 << 20)
+    try:
+        line.request(
+            "POST",
+            "/api/model",
+            body=(piece for _ in range(1000)),  # a gigabyte, if it is taken
+            headers=server.own_headers(),
+            encode_chunked=True,
+        )
+        answer = line.getresponse()
+        assert answer.status == 413 and b"larger" in answer.read()
+    except (BrokenPipeError, ConnectionResetError):  # it has hung up while we were sending
+        pass
+    finally:
+        line.close()
     assert server.ask("/api/nodes").status == 200
 
 

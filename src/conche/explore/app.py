@@ -19,6 +19,7 @@ from starlette.routing import Route
 from ..common.plain import defined
 from ..common.words import one_line
 from ..errors import ConcheError, ParameterError
+from .guard import RefusedError
 from .jobs import Jobs, TooManyError
 from .settings import Setting, Wish, nodes_listed
 from .shown import Shown
@@ -63,10 +64,14 @@ class Page:
         ]
         handlers: dict[Any, Any] = {
             HTTPException: _no,
+            RefusedError: lambda request, error: _said(error.status, error.why),  # while read
             TooManyError: lambda request, error: _said(429, one_line(error)),
             ConcheError: lambda request, error: _said(422, one_line(error)),
             OSError: lambda request, error: _said(422, one_line(error)),
             MemoryError: lambda request, error: _said(422, "not enough memory for that"),
+            Exception: lambda request, error: _said(
+                500, f"this is a bug in Conche ({type(error).__name__}: {one_line(error)})"
+            ),
         }
         return Starlette(routes=routes, lifespan=self.lifespan, exception_handlers=handlers)
 
@@ -158,8 +163,8 @@ def _warm() -> None:
     _answers().advice_answer(Setting.read({}))
 
 
-async def _no(request: Request, error: Any) -> Response:
-    said = error.detail if error.status_code in (404, 405) else "that cannot be answered"
+async def _no(request: Request, error: HTTPException) -> Response:
+    said = "there is nothing at this address" if error.detail == "Not Found" else error.detail
     return _said(error.status_code, said)
 
 
