@@ -12,6 +12,7 @@ from ..errors import ParameterError
 from ..evaluation import evaluate
 from ..model_file import load_run, save
 from ..tasks import FileStream
+from ..tasks.tables import SUFFIXES
 from ..training import CHECKPOINT, make_model, train
 from .model import description
 from .shown import Loading
@@ -26,7 +27,8 @@ def model_in(place: str) -> Path | None:
         raise FileNotFoundError(f"{place}: no such model, folder or stream")
     if path.is_dir() and (path / CHECKPOINT).is_file():
         return path / CHECKPOINT
-    return path if path.suffix == ".conche" or path.is_file() else None
+    table = path.name.lower().endswith((*SUFFIXES, ".toml"))
+    return path if path.is_file() and not table else None
 
 
 def of_model(

@@ -30,7 +30,7 @@ export function figure(heading = "h3") {
     });
     say("The command is copied");
   });
-  const node = h("figure", { className: "figure", ariaLabelledby: id },
+  const node = h("figure", { className: "figure" },
     h("div", { className: "figure-head" }, title,
       h("div", { className: "save", role: "group", ariaLabel: "Save this figure" },
         h("span", { ariaHidden: "true" }, "Save"), buttons)),
