@@ -129,7 +129,7 @@ def test_a_thread_that_outlives_an_interrupt_disturbs_no_later_task(
     """One share of the nodes is interrupted; another still factorises when the next task is in its
     rounds."""
     model, third = learnt("threads", 2), tasks_for("threads")[2]
-    first, _, slow, _ = model.network_.nodes
+    first, _, slow, _ = model.network_.host.nodes
     next_task, late = threading.Event(), threading.Event()
     factorise, propose = Node.factorise, Node.propose
 

@@ -20,8 +20,9 @@ from .model_file import Run
 from .node_stream import NodeStream
 from .offline import offline_solution
 from .tasks import Task
+from .tasks.chosen import warn_of_absent
 from .tasks.columns import Aligned
-from .tasks.files import FileColumns, warn_of_absent
+from .tasks.files import FileColumns
 from .tasks.node_columns import NodeColumns
 from .tasks.tables import PLAIN, Reading, Table, open_table, read_stdin, task_name
 from .training import Stream, target_of, with_outputs

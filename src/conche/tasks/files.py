@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import pairwise
@@ -11,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from ..common.arrays import Array, Block, even_sizes
-from ..common.words import counted, did_you_mean
+from ..common.words import counted
 from ..errors import ParameterError, StreamError
+from .chosen import choose, find_tasks, warn_of_absent
 from .columns import Aligned, Columns
 from .folders import stream_files
-from .groups import matching
 from .tables import PLAIN, Reading, Table, open_table, peek, task_name
 from .task import Task
 
@@ -292,73 +291,3 @@ class FileStream:
         lacking = set(absent)
         there = [name for name in self.columns if name not in lacking] if absent else self.columns
         return [*there, *new] if new else there
-
-
-def find_tasks(
-    table: Table, task_column: str, files: Sequence[Path]
-) -> tuple[list[str], list[Array]]:
-    """The tasks' names, in the order of their first rows, and which rows are theirs."""
-    if len(files) > 1:
-        raise StreamError(
-            f"{files[0].parent}: a task column needs one table, not {len(files)} files"
-        )
-    if task_column not in table.names:
-        raise StreamError(f"{table.path}: no column {task_column!r} for the task")
-    labels = table.values(task_column)
-    _, first, which = np.unique(labels, return_index=True, return_inverse=True)
-    names, rows = [], []
-    by_task = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
-    for code in np.argsort(first):
-        names.append(str(labels[first[code]]))
-        rows.append(by_task[code])
-    return names, rows
-
-
-def choose(
-    table: Table,
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-    taken: Sequence[str],
-    categories: Sequence[str] = (),
-    first: bool = True,
-) -> list[str]:
-    """The columns of a table to learn from.
-
-    Parameters
-    ----------
-    features, drop : take only these, take all but these; names or patterns.
-    taken : columns that are something else: the target, keys.
-    categories : texts whose values are to be columns.
-    first : whether all that is named must be there.
-    """
-    free = {n: j for j, n in enumerate(table.features if features is None else table.names)}
-    for name in taken:
-        free.pop(name, None)
-    chosen = dict.fromkeys(free if features is None else ())
-    for pattern in features or ():
-        found = matching(pattern, free)
-        if first and not found:
-            near = did_you_mean(pattern, free)
-            raise StreamError(f"{table.path}: no column {pattern!r} among the features{near}")
-        chosen |= dict.fromkeys(found)
-    for pattern in drop:
-        dropped = matching(pattern, free)
-        if first and not dropped:
-            near = did_you_mean(pattern, free)
-            raise StreamError(f"{table.path}: no column {pattern!r} to drop{near}")
-        for name in dropped:
-            chosen.pop(name, None)
-    if not chosen:
-        raise StreamError(f"{table.path}: no columns beside the target")
-    for name in categories if first else ():
-        if not matching(name, {each: j for j, each in enumerate(chosen)}) and name != "*":
-            near = did_you_mean(name, chosen)
-            raise StreamError(f"{table.path}: no column {name!r} for the categories{near}")
-    return table.encoded(list(chosen))
-
-
-def warn_of_absent(table: Table, absent: Sequence[str]) -> None:
-    """A model that fills what is missing also fills whole columns; that may not be meant."""
-    more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
-    said = f"{table.path}: has no column {absent[0]!r}{more}, which is filled in every row"
-    warnings.warn(said, stacklevel=3)

@@ -14,8 +14,9 @@ import numpy as np
 from ..common.arrays import Array, Block, as_dense
 from ..common.words import counted, did_you_mean
 from ..errors import StreamError
+from .chosen import choose, find_tasks
 from .columns import Aligned
-from .files import FileColumns, choose, find_tasks
+from .files import FileColumns
 from .folders import stream_files
 from .keys import Keys, check_key
 from .tables import PLAIN, Reading, Table, open_table, peek, task_name
