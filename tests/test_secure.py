@@ -23,7 +23,7 @@ from conche.nodes.solvers.mixing import SHARED_SECRET
 
 from .helpers.engine_battery import same_memory, states
 from .test_engines import Counted, mpi, mpiexec
-from .test_faults import Moment, accidents, both, moments
+from .test_faults import Moment, accidents, both, moments, strike
 
 pytest.importorskip("cryptography", reason="cryptography is not installed (conche[secure])")
 
@@ -214,6 +214,33 @@ def test_a_worker_that_vanishes_is_restored_with_new_keys(
     assert left == [] and secure.failures >= before + len(struck)
     assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-9
     assert same_memory(states(here), states(there))
+
+
+def test_a_task_whose_worker_always_fails_is_abandoned(
+    secure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line; the model is as it was, and goes on."""
+    tasks = conche.gaussian_tasks(2, 40, 10, n_shared=6, noise_var=0.1)
+    here, there = (conche.CoCoARegressor(5, n_rounds=3, network=n) for n in ("local", secure))
+    for model in (here, there):
+        model.partial_fit(tasks[0].X, tasks[0].y)
+    before, real = there.coef_.copy(), type(secure)._send
+
+    def send(self: Any, w: int, method: str, call: tuple[Any, ...], returns: int) -> Any:
+        if method == "masked" and call[3] == "propose" and w == 1:
+            strike(self, w, signal.SIGKILL)
+        return real(self, w, method, call, returns)
+
+    secure.retries = 1
+    with monkeypatch.context() as patch:
+        patch.setattr(type(secure), "_send", send)
+        with pytest.raises(conche.NodeError, match=r"worker 'a' \(nodes 1, 3\) failed 2 time"):
+            there.partial_fit(tasks[1].X, tasks[1].y)
+    secure.retries = 3
+    assert np.array_equal(there.coef_, before)
+    for model in (here, there):
+        model.partial_fit(tasks[1].X, tasks[1].y)
+    assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-9
 
 
 def test_secure_sums_in_a_tree(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
