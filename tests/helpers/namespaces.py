@@ -64,7 +64,7 @@ class Cluster:
         """Python on the head's machine."""
         command = [*inside(self.head, self.hidden), sys.executable, *arguments]
         return subprocess.run(
-            command, capture_output=True, text=True, timeout=100, cwd=HERE, env=self.environment
+            command, capture_output=True, text=True, timeout=200, cwd=HERE, env=self.environment
         )
 
 
