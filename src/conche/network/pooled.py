@@ -74,7 +74,8 @@ class PooledNetwork(Wrapped):
         elif state.kept:
             state = replace(state, kept={**state.kept, "before": state.weights})
         columns = self.inner.ask("columns")
-        self.overhead = 8 * sum(T.size for T in transforms) + bytes_of(state.weights)
+        # bytes are those of nodes that are apart, whose transforms are whole matrices
+        self.overhead = 8 * sum(len(T) ** 2 for T in transforms) + bytes_of(state.weights)
         self.overhead += sum(8 * c.shape[0] * c.shape[1] for c in columns)
         solver = cast(PooledMemory, self.setup.solver)
         self._node = Node(solver.coordinator(), Scaling())

@@ -102,7 +102,7 @@ class Stream:
         """Bytes of the last task, both ways, all nodes; ``rounds`` where memory is limited."""
         S, P, K = self.side_by_side, sum(self.widths), len(self.columns)
         if self.lossless:
-            turned = sum(width ** (1 + self.apart) for width in self.widths) * self._turning
+            turned = sum(width**2 for width in self.widths) if self._turning else 0
             return DOUBLE * (self.n * P + P * S + turned)
         if not self.rank:
             return DOUBLE * K * rounds * (2 * self.n + 6)

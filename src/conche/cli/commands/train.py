@@ -252,8 +252,9 @@ def _solver_options(options: Train) -> dict[str, Any]:
 
     own = signature(SOLVERS[one_of("solver", options.solver, SOLVERS)]).parameters
     given = {name: getattr(options, name) for name in SOLVER_OPTIONS}
-    for name in ("damping", "discount", "alpha", "local_steps"):
-        given[name] = _number_or_auto(name, given[name])
+    for name in ("damping", "discount", "alpha"):
+        given[name] = _number_or_auto(name, given[name], float)
+    given["local_steps"] = _number_or_auto("local_steps", options.local_steps, int)
     given = {name: value for name, value in given.items() if value is not None}
     for name in given:
         if name not in own:
@@ -271,13 +272,16 @@ def _dashed(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _number_or_auto(name: str, text: str | None) -> float | str | None:
+def _number_or_auto(
+    name: str, text: str | None, kind: type[int] | type[float]
+) -> float | str | None:
     if text is None or text == "auto":
         return text
     try:
-        return int(text) if text.isdecimal() else float(text)
+        return kind(text)
     except ValueError:
-        raise ParameterError(f"{_dashed(name)} {text} must be a number or auto") from None
+        number = "a whole number" if kind is int else "a number"
+        raise ParameterError(f"{_dashed(name)} {text} must be {number} or auto") from None
 
 
 def _network(options: Train) -> Any:
