@@ -161,6 +161,7 @@ class _Work:
     block: Block
     state: NodeState
     root: Array | None  # of the samples' weights, which the block's rows have
+    squares: Array | None = None  # of the block's columns, where they are known
 
 
 @dataclass
@@ -218,6 +219,9 @@ class Node:
         if root is not None:
             block = scale_rows(block, as_type(root, block.dtype))
         self.take(block, state, root)
+        if root is None and scaled.squares is not None:
+            constant = [float(block.shape[0])] if self.intercept else []
+            self._work.squares = np.append(scaled.squares, constant)
         w = state.weights
         # the first task: spare a pass over the data
         learnt = bool(space(w).any(w != 0))
@@ -301,7 +305,7 @@ class Node:
     def reach(self, state: NodeState) -> Array:
         """What rounding is a share of in the predictions: columns' lengths times their weights'."""
         work, rounds = _under_way(self._work), _under_way(self._rounds)
-        whole = self.scaling.reach(work.block, state.weights, state.numbers)
+        whole = self.scaling.reach(work.block, state.weights, state.numbers, work.squares)
         return whole + rounds.sub.reach(rounds.at.d)
 
     def forget(self) -> None:
