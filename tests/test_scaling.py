@@ -100,7 +100,7 @@ def test_first_waits_until_a_column_has_shown_itself() -> None:
     assert numbers2["scale"][1] == pytest.approx(np.std(np.r_[first[:, 1], later[:, 1]]))
     _, numbers3, *_ = scaling.apply(later, numbers2)
     assert np.array_equal(numbers3["scale"], numbers2["scale"])
-    _, _, ratio = scaling.apply(later * [100, 1], numbers3)  # another column than it was
+    ratio = scaling.apply(later * [100, 1], numbers3).rescaled  # another column than it was
     assert ratio is not None and ratio[0] > 1.5 and ratio[1] == 1
     few = scaling.apply(first[:5], {}).numbers
     assert np.array_equal(few["scale"], [1, 1])  # too few to know

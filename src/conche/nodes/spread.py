@@ -67,8 +67,8 @@ class Spread:
     def standardised(
         cls, block: Array, centre: Array, scale: Array, out: Array
     ) -> tuple[Spread, Array]:
-        """``out`` becomes (block - centre) / scale. Of what it was made of, and the columns' squares
-        in it: one look at each of its parts, while it is near the processor."""
+        """Make ``out`` (block - centre) / scale, a part at a time that stays near the processor.
+        Answers the spread of the block, and the sums of squares of ``out``'s columns."""
         n, p = block.shape
         taken, by = centre.astype(block.dtype), (1 / scale).astype(block.dtype)
         rows = max(CHUNK // (block.itemsize * max(p, 1)), 1)
