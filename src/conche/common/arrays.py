@@ -231,7 +231,10 @@ def without_mean(g: Array, root: Array | None) -> Array:
 def column_squares(block: Block) -> Array:
     """Of every column's length, in double."""
     if sparse.issparse(block):
-        return np.asarray(block.multiply(block).sum(axis=0), dtype=float).ravel()
+        columns = block.tocsc()
+        squares = np.square(columns.data, dtype=float)
+        kind = (squares, columns.indices, columns.indptr)
+        return sparse.csc_array(kind, shape=block.shape).T @ np.ones(block.shape[0])
     if is_here(block):
         return np.einsum("ij,ij->j", block, block, dtype=float, casting="unsafe")
     return column_dots(block, block)

@@ -17,6 +17,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 WORTH_ALL_CORES = 1 << 22  # entries of X: 32 MB
+WORTH_ALL_PRODUCTS = 3 << 30  # of a Gram matrix of its shorter side: 60 ms
 SETTINGS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 
@@ -31,8 +32,12 @@ def available() -> int:
 def deserved(X: Any, n_threads: int | None = None) -> int:
     """BLAS threads for a task with these columns."""
     stored = getattr(X, "nnz", None)
-    entries = X.shape[0] * X.shape[1] if stored is None else stored
-    return (n_threads or available()) if entries >= WORTH_ALL_CORES else 1
+    if stored is None:
+        entries = X.shape[0] * X.shape[1]
+        large = entries >= WORTH_ALL_CORES or entries * min(X.shape) >= WORTH_ALL_PRODUCTS
+    else:
+        large = stored >= WORTH_ALL_CORES
+    return (n_threads or available()) if large else 1
 
 
 @contextmanager

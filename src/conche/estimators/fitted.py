@@ -34,7 +34,8 @@ class Fitted:
     @property
     def state_(self) -> StreamState:
         """Everything that the stream has come to, as one frozen value."""
-        check_is_fitted(self)
+        if not hasattr(self, "_held"):
+            check_is_fitted(self)
         return self._held.state
 
     @property

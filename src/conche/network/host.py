@@ -136,8 +136,9 @@ class Host:
     def each(self, call: Callable[[int, Node], T], heavy: bool = False) -> list[T]:
         """The answers of all nodes, in order; calls that are ``heavy`` may run in threads."""
         nodes = self.nodes
-        threads = min(self.n_threads or available(), len(nodes))
-        if not heavy or threads == 1 or self._entries < WORTH_A_THREAD:
+        heavy = heavy and len(nodes) > 1 and self._entries >= WORTH_A_THREAD
+        threads = min(self.n_threads or available(), len(nodes)) if heavy else 1
+        if threads == 1:
             return [self._call(call, i) for i in range(len(nodes))]
         # Contiguous shares, so that a thousand small nodes cost one hand-over a thread.
         shares = np.array_split(np.arange(len(nodes)), threads)

@@ -22,6 +22,7 @@ from ..nodes.layout import Layout
 from ..nodes.solvers import Context
 from ..nodes.solvers.information import Information
 from ..nodes.solvers.pooled import PooledMemory
+from ..nodes.solvers.stretched import Stretched
 from ..nodes.stack import Stack, StackState
 from .base import CentralNetwork, Coefficients, Lost, Placed
 from .wrapper import Wrapped
@@ -101,7 +102,7 @@ class PooledNetwork(Wrapped):
         self.overhead = self._turned_bytes(transforms) + bytes_of(state.weights)
         self.overhead += sum(8 * c.shape[0] * c.shape[1] for c in columns)
         self._node = Node(self._memory().coordinator(), Scaling())
-        self._node.take(side_by_side(columns), state)
+        self._node.take(_side_by_side(columns), state)
         self._light = context.n_samples * state.weights.shape[0] ** 2 < WORTH_ALL_CORES
         with self._threads():
             self._node.factorise(replace(context, n_nodes=1))
@@ -166,6 +167,15 @@ class PooledNetwork(Wrapped):
     def _one(self) -> Node:
         assert self._node is not None
         return self._node
+
+
+def _side_by_side(columns: Sequence[Any]) -> Any:
+    """All nodes' columns; as they are, where one has them."""
+    return (
+        columns[0]
+        if len(columns) == 1
+        else side_by_side([Stretched.of(c).whole() for c in columns])
+    )
 
 
 def _moved(state: NodeState, transforms: Sequence[Array], sizes: Sequence[int]) -> NodeState:

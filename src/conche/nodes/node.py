@@ -242,8 +242,8 @@ class Node:
     def factorise(self, context: Context) -> None:
         """Factorise the block, once for the whole task, with what all nodes agreed on."""
         work = _under_way(self._work)
-        context = replace(context, holds_intercept=self.intercept, node=self.number)
-        context = replace(context, root=work.root, stack=self.stack)
+        own: dict[str, Any] = dict(holds_intercept=self.intercept, node=self.number)
+        context = replace(context, root=work.root, stack=self.stack, **own)
         state = work.state
         sub = self.solver.factorise(work.block, state.weights, state.kept, context)
         nothing = zeros(state.weights, *sub.stacked, sub.size, state.weights.shape[1])

@@ -128,6 +128,8 @@ class Partition:
         numbers = range(len(self)) if nodes is None else nodes
         if isinstance(X, Columns):
             return [X.select(self._columns[k]) for k in numbers]
+        if len(self) == 1 and isinstance(self._columns[0], slice):
+            return [X] * len(numbers)  # one node with every column, in order
         return [X[:, self._columns[k]] for k in numbers]
 
     def join(self, parts: Sequence[Array], intercept: bool) -> Array:

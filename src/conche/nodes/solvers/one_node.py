@@ -13,12 +13,9 @@ from ...common.arrays import (
     as_dense,
     column_dots,
     eye,
-    gram,
     joined,
     like,
     parts_of,
-    rows_of,
-    scale_rows,
     space,
     zeros,
 )
@@ -28,6 +25,7 @@ from ..scalars import PenaltyScalars
 from ..scaling import Kept
 from .base import Context, Proposing, Solution, Solver
 from .information import Equilibrated, Information, triangle
+from .stretched import Stretched
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,11 @@ class OneNode(Solver["Together"]):
     not changed.
     """
 
-    def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> Together:
+    def factorise(
+        self, block: Block | Stretched, weights: Array, kept: Kept, context: Context
+    ) -> Together:
         """By the Gram matrix where that is accurate, by a root of it otherwise."""
+        block = Stretched.of(block)
         past = Information.known(kept)
         past = None if past is None else past.weighed(context.discount)
         pull = zeros(weights, block.shape[1], 1)
@@ -49,7 +50,7 @@ class OneNode(Solver["Together"]):
             by_gram = ByGram.of(block, past, pull, context)
             if by_gram is not None:
                 return by_gram
-        return ByRoot(block, past, pull, context)
+        return ByRoot(Stretched(block.whole()), past, pull, context)
 
     def laid_out(self, kept: Kept, layout: Layout) -> Kept:
         known = Information.known(kept)
@@ -59,8 +60,8 @@ class OneNode(Solver["Together"]):
         self, block: Block, kept: Kept, context: Context, sub: Together, curvature: Array | None
     ) -> Kept:
         """The past's information and this task's."""
-        rows = block if curvature is None else scale_rows(block, curvature**0.5)
-        return sub.remembered(rows, plain=curvature is None).to_keep()
+        rows = None if curvature is None else sub.block.weighed(curvature**0.5)
+        return sub.remembered(rows).to_keep()
 
 
 class Together(Proposing):
@@ -73,7 +74,7 @@ class Together(Proposing):
 
     questions = ("leverage", "bend")
 
-    def __init__(self, block: Block, past: Information | None, pull: Array, context: Context):
+    def __init__(self, block: Stretched, past: Information | None, pull: Array, context: Context):
         self.block, self.past, self.pull, self.each = block, past, pull, context.each
         self.size = block.shape[1]
         self.tau, self.exact = context.smoothness, context.quadratic
@@ -99,13 +100,13 @@ class Together(Proposing):
         """(A^T A / tau + H) z."""
 
     @abstractmethod
-    def remembered(self, rows: Block, plain: bool) -> Information:
-        """The past and the task's rows; ``plain`` where they are those that were factorised."""
+    def remembered(self, rows: Stretched | None) -> Information:
+        """The past and the task's rows; None: those that were factorised."""
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
         strength = self._strength(d)
         Pd = self._penalty(d, strength) - strength * self.pull
-        r = self.block.T @ g - Pd
+        r = self.block.turned(g) - Pd
         z = self.inverse(r, g, d)
         Pz = self._penalty(z, strength)
         slack = column_dots(r, r) / strength
@@ -118,11 +119,11 @@ class Together(Proposing):
 
     def leverage(self, d: Array, rows: Array) -> Array:
         """How much a sample bends its own prediction, a.M^-1 a; strengths x rows."""
-        a = as_dense(rows_of(self.block, rows)).T
+        a = self.block.rows(rows).T
         return space(a).stack([column_dots(half, half) for half in self.halves(a)])
 
     def image(self, z: Array) -> Array:
-        return self.block @ z
+        return self.block.times(z)
 
     def lift(self, d: Array) -> Array:
         return d
@@ -132,7 +133,8 @@ class Together(Proposing):
 
     def _penalty(self, d: Array, strength: Array) -> Array:
         own = strength * d
-        return own if self.past is None else own + self.past.times(d)
+        moved = self.past is not None and bool(space(d).any(d != 0))  # not before the first round
+        return own + self.past.times(d) if moved and self.past is not None else own
 
 
 class ByGram(Together):
@@ -144,11 +146,11 @@ class ByGram(Together):
 
     @classmethod
     def of(
-        cls, block: Block, past: Information | None, pull: Array, context: Context
+        cls, block: Stretched, past: Information | None, pull: Array, context: Context
     ) -> ByGram | None:
         """None where too many digits would be lost."""
         self = cls(block, past, pull, context)
-        self.now = gram(block, wide=False)
+        self.now = block.gram()
         weighed = self.now if self.tau == 1.0 else self.now / self.tau
         self.all_of_it = weighed if past is None else past.matrix + weighed
         factors = [Equilibrated.of(self.all_of_it, strength) for strength in self.each]
@@ -156,8 +158,8 @@ class ByGram(Together):
         return self if len(self.factors) == len(self.each) else None
 
     def bend(self, d: Array, curvature: Array) -> Array:
-        rows = scale_rows(self.block, space(curvature).mean(curvature, axis=1) ** 0.5)
-        G = gram(rows, wide=False) if self.past is None else self.past.matrix + gram(rows, False)
+        G = self.block.weighed(space(curvature).mean(curvature, axis=1) ** 0.5).gram()
+        G = G if self.past is None else self.past.matrix + G
         factors = [Equilibrated.of(G, strength) for strength in self.each]
         if all(factor is not None for factor in factors):
             self.factors = [factor for factor in factors if factor is not None]
@@ -176,20 +178,20 @@ class ByGram(Together):
     def whole(self, z: Array) -> Array:
         return self.all_of_it @ z
 
-    def remembered(self, rows: Block, plain: bool) -> Information:
-        if plain and self.tau == 1.0:
+    def remembered(self, rows: Stretched | None) -> Information:
+        if rows is None and self.tau == 1.0:
             return Information(self.all_of_it)
-        now = self.now if plain else gram(rows, wide=False)
+        now = self.now if rows is None else rows.gram()
         return Information(now if self.past is None else self.past.matrix + now)
 
 
 class ByRoot(Together):
     """Least squares on the rows [V; A / sqrt(tau); sqrt(s) I] by orthogonal transformations."""
 
-    def __init__(self, block: Block, past: Information | None, pull: Array, context: Context):
+    def __init__(self, block: Stretched, past: Information | None, pull: Array, context: Context):
         past = None if past is None else past.as_root()
         super().__init__(block, past, pull, context)
-        rows = as_dense(block)
+        rows = as_dense(block.whole())
         self.V = zeros(rows, 0, self.size) if past is None else past.matrix
         self.R = triangle(joined([self.V, rows / self.tau**0.5]))
         self._factorise(self.R)
@@ -199,7 +201,8 @@ class ByRoot(Together):
 
     def bend(self, d: Array, curvature: Array) -> Array:
         root = space(curvature).mean(curvature, axis=1) ** 0.5
-        self._factorise(triangle(joined([self.V, scale_rows(as_dense(self.block), root)])))
+        rows = as_dense(self.block.weighed(root).whole())
+        self._factorise(triangle(joined([self.V, rows])))
         return np.zeros(0)
 
     def inverse(self, r: Array, g: Array, d: Array) -> Array:
@@ -211,7 +214,7 @@ class ByRoot(Together):
         root = self._strength(d) ** 0.5
         for _ in range(2):
             past = self.V.T @ (self.V @ (-d - z))
-            task = self.block.T @ (g - (self.block @ z) / self.tau)
+            task = self.block.turned(g - self.block.times(z) / self.tau)
             z = z + self.by_factors(past + task + root * (root * (self.pull - d) - root * z))
         return z
 
@@ -226,5 +229,6 @@ class ByRoot(Together):
     def whole(self, z: Array) -> Array:
         return self.R.T @ (self.R @ z)
 
-    def remembered(self, rows: Block, plain: bool) -> Information:
-        return Information(triangle(joined([self.V, as_dense(rows)])), True)
+    def remembered(self, rows: Stretched | None) -> Information:
+        new = self.block if rows is None else rows
+        return Information(triangle(joined([self.V, as_dense(new.whole())])), True)

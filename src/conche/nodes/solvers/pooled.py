@@ -27,6 +27,7 @@ from ..scaling import Kept
 from .base import Context, Meeting, Solver, Subproblem
 from .one_node import OneNode
 from .ridge import Ridged, Units, may_change
+from .stretched import Stretched
 
 SECRET = "CONCHE_SECRET"  # a node's environment may add to what its rotation is drawn from
 _AT_HOME: ContextVar[str] = ContextVar("at_home", default="")  # and so may a secret of its own
@@ -52,7 +53,8 @@ class PooledMemory(Ridged["PooledBlock"]):
 
     def agree(self, report: Array, context: Context) -> Context:
         turning = bool(report[3]) or (context.apart and bool(report[4]))
-        return replace(super().agree(report[:3], context), turning=turning)
+        context = super().agree(report[:3], context)
+        return replace(context, turning=True) if turning else context
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> PooledBlock:
         """Nothing is factorised here: the columns are made ready to be sent."""
@@ -95,10 +97,12 @@ class PooledBlock(Subproblem):
         self.units, self.before, self.after, self.first = units, before, after, first
         self.size = len(units.size)
 
-    def columns(self, d: Array) -> Block:
-        """What the coordinator gets to see."""
-        block = self.units.block
-        return block if self.after is None else block @ like(block, self.after)
+    def columns(self, d: Array) -> Block | Stretched:
+        """What the coordinator gets to see; in one process it is the columns themselves."""
+        if self.after is None:
+            return self.units.columns
+        block = self.units.columns.whole()
+        return block @ like(block, self.after)
 
     def transform(self, d: Array) -> Array:
         """T with (old coordinates) = T (new ones); empty where they have not changed, its diagonal

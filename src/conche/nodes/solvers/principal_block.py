@@ -66,7 +66,7 @@ class PrincipalBlock(Leans, Witness, Proposing):
     ):
         self.units, self.context, self.each = units, context, context.each
         self.stack = context.stack
-        self.A = by_columns(units.block)
+        self.A = by_columns(units.columns.whole())
         n, p = self.A.shape
         self.size = p
         self.seed, self.apart = [seed, context.task, context.node], context.apart

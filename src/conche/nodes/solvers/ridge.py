@@ -15,13 +15,14 @@ from typing import ClassVar, NamedTuple, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ...common.arrays import Array, Block, columns_of, scale_columns
+from ...common.arrays import Array, Block, columns_of
 from ...errors import DataError
 from ..layout import Layout
 from ..scaling import GROWN, Kept
 from ..spread import ENOUGH, Spread
 from .base import Context, Solver, Subproblem
 from .cholesky import TOO_LARGE
+from .stretched import Stretched
 
 DEFAULT_DAMPING = 4.0  # samples that the ridge counts for, at least
 WEIGHTS_TO_A_SAMPLE = 32.0  # and one for so many columns: a signal 32 times its noise
@@ -38,7 +39,7 @@ S = TypeVar("S", bound=Subproblem)
 class Units(NamedTuple):
     """A task's columns in units of its ridge."""
 
-    block: Block  # A_j / sqrt(lambda_j)
+    columns: Stretched  # A_j / sqrt(lambda_j)
     size: Array  # sqrt(lambda_j): what a weight is multiplied with
     change: Array | None  # the last task's sizes over these, where they have changed
 
@@ -85,12 +86,13 @@ class Ridged(Solver[S], ABC):
         if not np.all(np.isfinite(report)):
             raise DataError(TOO_LARGE)
         scales, columns, unsettled = report
-        context = replace(context, n_columns=int(columns), open_ridge=bool(unsettled))
-        if not scales > 0:  # settled before this task; or all columns are zero so far
-            return context
-        scale = scales / columns
-        damping = scale if self.damping is None else max(self.damping, LEAST_DAMPING * scale)
-        return replace(context, damping=float(damping))
+        damping = context.damping
+        if scales > 0:  # not settled before this task; and not all columns are zero so far
+            scale = scales / columns
+            damping = scale if self.damping is None else max(self.damping, LEAST_DAMPING * scale)
+        return replace(
+            context, n_columns=int(columns), open_ridge=bool(unsettled), damping=float(damping)
+        )
 
     def units(self, block: Block, kept: Kept, context: Context) -> Units:
         """The block in units of this task's ridge."""
@@ -102,7 +104,7 @@ class Ridged(Solver[S], ABC):
                 change = np.where(kept["new"], 1.0, change)
             if np.all(change == 1.0):
                 change = None
-        return Units(scale_columns(block, 1 / size), size, change)
+        return Units(Stretched(block, 1 / size), size, change)
 
     def settled(self, block: Block, kept: Kept, context: Context, size: Array) -> dict[str, Array]:
         """What to keep of the ridge: also the columns' scales, while too few samples were seen of

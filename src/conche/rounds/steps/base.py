@@ -93,8 +93,10 @@ class Steps(ABC, Generic[N, L]):
         return optimality_gap(now.floor, now.point.total)
 
     def certified(self, now: Standing[L]) -> Array:
-        """Outputs whose bound is within ``tol`` of the objective that the task began with."""
-        return np.asarray(self.bound(now) <= (self.tol or 0.0) * now.first)
+        """Outputs whose bound is within ``tol`` of the objective that the task began with, or which
+        cannot be told from their optimum (of a class that has not appeared yet, all is known)."""
+        enough = np.maximum((self.tol or 0.0) * now.first, _unseen(now.point))
+        return np.asarray(self.bound(now) <= enough)
 
     @abstractmethod
     def finished(self, now: Standing[L]) -> bool:
