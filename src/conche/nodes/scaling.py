@@ -99,6 +99,9 @@ class Scaling:
         ready[...] = block
         if self.centred:
             ready -= like(ready, numbers["centre"])
+            constant = Spread.from_array(numbers["seen"]).constant
+            if np.any(constant):  # what its mean's rounding leaves of it is no column to learn from
+                ready *= like(ready, np.where(constant, 0.0, 1.0))
         if self.scaling is not None:
             ready /= like(ready, numbers["scale"])
         whole[:, p:] = 1.0
