@@ -21,6 +21,9 @@ from .objective import Objective
 from .steps import Problem, Standing, Steps
 
 
+UNSEEN = 1e-16  # of targets' own loss: less than that is rounding, which must not choose a strength
+
+
 class Job(NamedTuple):
     """A task to learn, and how."""
 
@@ -140,7 +143,7 @@ def _left_out(network: Network, job: Job, after: Array) -> Array | None:
     if loss.root is not None:  # a sample of weight 3 is three, of which one is left out
         h = h / np.maximum(loss.root[:, None] ** 2, 1.0)
     g, c = loss.descent(v, y), loss.curvature(v, y)
-    each = loss.each(v - h * g / np.maximum(1 - c * h, 1e-8), y)
+    each = loss.each(v - h * g / np.maximum(1 - c * h, 1e-8), y) + UNSEEN * loss.each(0 * v, y)
     return np.asarray(each.reshape(len(rows), len(bends), -1).sum(axis=2).T)
 
 
