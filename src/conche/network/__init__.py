@@ -9,6 +9,7 @@ from .device import Boundary, DeviceNetwork
 from .elastic_net import CandidateNetwork
 from .graph import Graph
 from .local import LocalNetwork
+from .mixed import MixedNetwork
 from .pooled import PooledNetwork
 from .principal import PrincipalNetwork
 
@@ -26,6 +27,7 @@ __all__ = [
 
 MEETINGS = {
     Meeting.POOL: PooledNetwork,
+    Meeting.MIXED: MixedNetwork,
     Meeting.CANDIDATES: CandidateNetwork,
     Meeting.PRINCIPAL: PrincipalNetwork,
 }
