@@ -4,7 +4,7 @@ from typing import cast
 
 from ..nodes import Setup
 from ..nodes.solvers.base import Meeting
-from .base import CentralNetwork, Coefficients, Lost, Network, Placed
+from .base import CentralNetwork, Coefficients, ForgottenError, Lost, Network, Placed
 from .device import Boundary, DeviceNetwork
 from .elastic_net import CandidateNetwork
 from .graph import Graph
@@ -17,6 +17,7 @@ __all__ = [
     "CentralNetwork",
     "Coefficients",
     "DeviceNetwork",
+    "ForgottenError",
     "Graph",
     "LocalNetwork",
     "Lost",

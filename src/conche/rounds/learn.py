@@ -12,7 +12,7 @@ from ..common.arrays import Array, column_dots
 from ..common.outputs import Outputs
 from ..common.threads import blas_threads, deserved
 from ..errors import DivergenceError
-from ..network import Coefficients, Lost, Network, Placed
+from ..network import Coefficients, ForgottenError, Lost, Network, Placed
 from ..nodes import Start
 from ..nodes.solvers import Context, Solver
 from ..nodes.solvers.ridge import LEFT_OUT
@@ -20,8 +20,8 @@ from .losses import Loss
 from .objective import Objective
 from .steps import Problem, Standing, Steps
 
-
-UNSEEN = 1e-16  # of targets' own loss: less than that is rounding, which must not choose a strength
+UNSEEN = 1e-10  # of targets' own loss: TIED of that is rounding, and must not choose a strength
+AGAIN = 3  # times that a task is learnt again, because what nodes had drawn was lost
 
 
 class Job(NamedTuple):
@@ -80,6 +80,11 @@ def learn(
     steps : the kind of steps that the rounds take, and when they end before ``n_rounds``.
     """
     with blas_threads(deserved(job.X, network.n_threads)):
+        for _ in range(AGAIN):
+            try:
+                return _learn(network, placed, job, steps, n_rounds)
+            except ForgottenError:  # the nodes' states are what they were
+                network.abandon()
         return _learn(network, placed, job, steps, n_rounds)
 
 

@@ -17,7 +17,7 @@ every task: where columns change their unit, coordinates that stayed would show 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from .ridge import Ridged, Units, may_change
 @dataclass(frozen=True)
 class MixedMemory(Ridged["MixedBlock"]):
     """A node's part: it keeps its ridge, and its columns of a root of the past."""
+
+    draws: ClassVar[bool] = True
 
     @property
     def meeting(self) -> Meeting:
