@@ -32,6 +32,7 @@ MODELS: dict[str, Any] = {
     ),
     "memory": conche.ConcheRegressor(n_nodes=2),
     "memory, settling": conche.ConcheRegressor(n_nodes=2, scaling="running", fit_intercept=True),
+    "memory, by sums": conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(sums=True)),
     "wide memory": conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(rank=3), tol=None),
     "elastic net": conche.CoCoARegressor(
         n_nodes=2, n_rounds=3, solver=conche.ElasticNet(0.01), steps="adaptive"
@@ -102,7 +103,7 @@ def test_an_interrupt_anywhere_in_a_task_leaves_the_model_as_it_was(
     state, kept = model.state_, [a.copy() for a in arrays_of(model.state_)]
     third = tasks_for(name)[2]
     meeting = model.state_.setup.solver.meeting
-    pooled = meeting is Meeting.POOL  # there the coordinator proposes
+    pooled = meeting in (Meeting.POOL, Meeting.MIXED)  # there the coordinator proposes
     if meeting is Meeting.CANDIDATES:  # there it solves, and asks and tells
         method = {"propose": "ask", "accept": "move"}.get(method, method)
     real = getattr(Node, method)
