@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import pytest
 
 import conche
 from conche.common.arrays import Array
@@ -114,6 +114,7 @@ def any_stream(rng: np.random.Generator) -> Stream:
             task["sample_weight"][0] = 1.0
         tasks.append(task)
     if late:  # columns that come with the second task, and by name
+        pd = pytest.importorskip("pandas")
         first = int(rng.integers(options["n_nodes"], p + 1))
         for i, task in enumerate(tasks):
             names = [f"c{j}" for j in range(p if i else first)]
