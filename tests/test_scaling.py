@@ -78,7 +78,7 @@ def test_numbers_are_those_of_all_samples_together() -> None:
     scaling = Scaling("running", "mean")
     numbers: Mapping[str, Array] = {}
     for part in np.array_split(X, 7):
-        block, numbers, _ = scaling.apply(part, numbers)
+        block, numbers, *_ = scaling.apply(part, numbers)
         assert np.all(np.isfinite(block))
     count, mean, deviations, lowest, highest = numbers["seen"]
     assert np.array_equal(count, np.sum(~np.isnan(X), axis=0))
@@ -92,15 +92,15 @@ def test_first_waits_until_a_column_has_shown_itself() -> None:
     scaling = Scaling("first")
     rng = np.random.default_rng(2)
     first = np.column_stack([rng.standard_normal(20) * 3, np.full(20, 4.0)])
-    _, numbers, _ = scaling.apply(first, {})
+    _, numbers, *_ = scaling.apply(first, {})
     assert numbers["scale"][1] == 1.0  # constant so far: harmless
     later = rng.standard_normal((20, 2)) * [4, 100]
-    _, numbers2, _ = scaling.apply(later, numbers)
+    _, numbers2, *_ = scaling.apply(later, numbers)
     assert numbers2["scale"][0] == numbers["scale"][0]  # fixed
     assert numbers2["scale"][1] == pytest.approx(np.std(np.r_[first[:, 1], later[:, 1]]))
-    _, numbers3, _ = scaling.apply(later, numbers2)
+    _, numbers3, *_ = scaling.apply(later, numbers2)
     assert np.array_equal(numbers3["scale"], numbers2["scale"])
-    _, _, ratio = scaling.apply(later * [100, 1], numbers3)  # another column than it was
+    ratio = scaling.apply(later * [100, 1], numbers3).rescaled  # another column than it was
     assert ratio is not None and ratio[0] > 1.5 and ratio[1] == 1
     few = scaling.apply(first[:5], {}).numbers
     assert np.array_equal(few["scale"], [1, 1])  # too few to know

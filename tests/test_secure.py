@@ -381,8 +381,8 @@ def test_secure_sums_of_ranks_give_the_default() -> None:
 
 def test_a_vanishing_ridge_is_as_exact_as_its_condition_allows() -> None:
     """damping=0, twins among the columns: how they share a weight is rounding's affair, and the
-    difference is no more than that of rotated columns: some eps times the condition of the Gram matrix,
-    in units of the ridge."""
+    difference is no more than that of rotated columns: some eps times the condition of the Gram
+    matrix, in units of the ridge."""
     warnings.simplefilter("ignore")
     for seed in range(10_000, 10_020):
         kind, options, tasks = any_stream(np.random.default_rng(seed))

@@ -117,6 +117,15 @@ def joined(parts: Sequence[Array], axis: int = 0) -> Array:
     )
 
 
+def side_by_side(blocks: Sequence[Block]) -> Block:
+    """Blocks of columns as one."""
+    if len(blocks) == 1:
+        return blocks[0]
+    if any(sparse.issparse(block) for block in blocks):
+        return sparse.hstack(blocks, "csc")
+    return joined(blocks, 1)
+
+
 def parts_of(x: Array, count: int, axis: int = -1) -> list[Array]:
     """As many equal parts, in order."""
     if count == 1:

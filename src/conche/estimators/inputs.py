@@ -60,6 +60,8 @@ def check_task(
         return _check_columns(X, y, schema)
     if on_gpu(X):
         return _check_there(name, X, y, schema, gaps, **checks)
+    if schema is not None and _is_plain(X, schema) and _is_plain_target(y, X, **checks):
+        return Inputs(X, y, schema)
     X, y = _target(X), _target(y)  # of PyTorch's, on the processor
     stand_in = _stand_in(name, schema)
     dtype = list(DTYPES) if schema is None else np.dtype(schema.dtype)
@@ -135,11 +137,39 @@ def check_features(name: str, X: Any, schema: Schema, gaps: bool) -> Any:
         X, _ = aligned(X, schema, gaps, may_grow=False)
     if on_gpu(X):
         return _there(X, schema.n_features, gaps)
+    if _is_plain(X, schema):
+        return X
     if not isinstance(X, Columns):
         return _validated(_stand_in(name, schema), X, gaps, reset=False, dtype=list(DTYPES))
     if X.shape[1] != schema.n_features:
         raise DataError(f"X has {X.shape[1]} columns, the model {schema.n_features}")
     return X.read()
+
+
+def _is_plain(X: Any, schema: Schema) -> bool:
+    """Whether X is as scikit-learn's checks would leave it: an array of the stream's own columns
+    and precision, all finite. They take longer than a small task does."""
+    return (
+        type(X) is np.ndarray
+        and X.ndim == 2
+        and schema.names is None
+        and X.dtype == schema.dtype
+        and X.shape[1] == schema.n_features
+        and X.shape[0] > 0
+        and _is_finite(X)
+    )
+
+
+def _is_plain_target(y: Any, X: Array, multi_output: bool = False, y_numeric: bool = False) -> bool:
+    """The same of a target."""
+    if type(y) is not np.ndarray or not 1 <= y.ndim <= 1 + multi_output or len(y) != len(X):
+        return False
+    return y.dtype.kind in "iu" or (y_numeric and y.dtype == np.float64 and _is_finite(y))
+
+
+def _is_finite(array: Array) -> bool:
+    """Whether all entries are, in one pass; False too where their squares overflow."""
+    return bool(np.isfinite(np.vdot(array, array)))
 
 
 def _stand_in(name: str, schema: Schema | None) -> Any:

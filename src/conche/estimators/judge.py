@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -76,10 +77,12 @@ class Judge:
             squares = tuple((np.array(squares) + np.sum(apart**2, axis=1)).tolist())
         return replace(self, scores=scores, squares=squares, seen=self.seen + round(samples))
 
-    @property
+    @cached_property
     def winner(self) -> int:
         """The place of the best strength; ties go to the first, the default. Scores that differ by
         less than anybody would notice are tied: rounding must not choose."""
+        if len(self.scores) == 1:
+            return 0
         scores, strengths = np.array(self.scores), np.array(self.strengths)
         gain = scores[0] - scores
         luck = BETTER * np.sqrt(self.squares) * (1 + TIED)  # of one sample, it is the gain itself

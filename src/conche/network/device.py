@@ -8,19 +8,15 @@ Boundary        around it and the solver's coordinator: NumPy's arrays on this s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
-
-import numpy as np
 
 from ..common.arrays import Array, columns_of, here, joined
 from ..common.device import Cpu, Device, find_device
-from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Setup, Start
+from ..nodes import PLAIN, NodeState, Opening, Proposal, Setup, Start
 from ..nodes.partition import Which
 from ..nodes.solvers import Context
 from ..nodes.solvers.base import Meeting
 from ..nodes.solvers.principal_block import WIDEST_BLOCK
-from ..nodes.stack import Stack
 from ..tasks.columns import Columns
 from ..tasks.mark import block_mark
 from .base import (
@@ -28,8 +24,6 @@ from .base import (
     Coefficients,
     Lost,
     Placed,
-    coefficients,
-    share,
     total_opening,
 )
 from .host import Host
@@ -40,13 +34,6 @@ from .wrapper import Wrapped
 MOST_FILLED = 2  # times as many columns as there are, that a stack may take with what fills it up
 
 
-@dataclass(frozen=True)
-class StackState(NodeState):
-    """The state of several nodes in one, and whose is what."""
-
-    stack: Stack | None = None
-
-
 class DeviceNetwork(LocalNetwork):
     """Nodes on one device, in this process."""
 
@@ -55,29 +42,23 @@ class DeviceNetwork(LocalNetwork):
     def start(self, setup: Setup) -> None:
         self.setup = None
         self.device = find_device(setup.device)
-        self.stack = stack_of(setup)
-        self.in_one_place = self.stack is not None
         nodes = [setup.node(k) for k in range(len(setup.partition))]
-        if self.stack is not None:
-            intercept = setup.partition.intercept
-            nodes = [Node(setup.solver, setup.scaling, intercept, stack=self.stack)]
-        self.host = Host(nodes, self.n_threads)
+        self._separate, self._joined = Host(nodes, self.n_threads), None
         self.setup = setup
+        self._arrange(self.stacks(setup))
+
+    def stacks(self, setup: Setup, states: Sequence[NodeState] = ()) -> bool:
+        """Where that gives what each would give alone; where all columns meet anyway, it gains
+        little."""
+        counts = setup.partition.weight_counts()
+        # whether some nodes would keep more of their past than others
+        mixed = setup.solver.remembers and min(counts) <= WIDEST_BLOCK < max(counts)
+        filled = max(counts) * len(counts) > MOST_FILLED * sum(counts)
+        pooled = setup.solver.meeting in (Meeting.POOL, Meeting.MIXED)
+        return not (len(counts) == 1 or pooled or mixed or filled)
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
         return total_opening(self.openings(X, placed, start))
-
-    def place(self, states: Sequence[NodeState]) -> Placed:
-        if self.stack is None:
-            return tuple(states)
-        whole = self.stack.whole(states)
-        return (StackState(whole.weights, whole.kept, whole.numbers, self.stack),)
-
-    def fetch(self, placed: Placed) -> list[NodeState]:
-        first = placed[0]
-        if isinstance(first, StackState) and first.stack is not None:
-            return first.stack.states(first.moved(here))
-        return [state.moved(here) for state in placed]
 
     def openings(self, X: Any, placed: Placed, start: Start) -> list[Opening]:
         """Every node's columns go to the device, once."""
@@ -87,15 +68,6 @@ class DeviceNetwork(LocalNetwork):
         each = zip(self.host.nodes, read, placed, strict=True)
         begun = ((node.begin(block, state, start), mark) for node, (block, mark), state in each)
         return [opening._replace(mark=mark) for opening, mark in begun]
-
-    def _places(self) -> list[tuple[Which, range]]:
-        """The columns of every node here, and whose they are."""
-        places = self._setup().partition.places()
-        if self.stack is None:
-            return [(which, range(k, k + 1)) for k, which in enumerate(places)]
-        every = np.concatenate(list(self._setup().partition))
-        in_order = np.array_equal(every, np.arange(len(every)))
-        return [(slice(0, len(every)) if in_order else every, range(len(places)))]
 
     def _block(self, X: Any, which: Which, nodes: range) -> tuple[Array, int]:
         """Columns, there; and their mark, where they were read from a file."""
@@ -110,34 +82,6 @@ class DeviceNetwork(LocalNetwork):
             blocks.append(self.device.put(block))
             mark += block_mark(k, block)
         return joined(blocks, 1) if len(blocks) > 1 else blocks[0], mark
-
-    def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
-        if self.stack is None:
-            return super().end(curvature)
-        setup, node = self._setup(), self.host.nodes[0]
-        state = node.end(curvature)
-        whole = share(node.scaling, state, node.reach(state))
-        weights = [whole.weights[own] for own in self.stack.own]
-        nothing = np.zeros_like(whole.offset)
-        shares = [Coefficients(own, nothing, None, nothing) for own in weights]
-        ended = coefficients(setup, shares)._replace(offset=whole.offset, reach=whole.reach)
-        if whole.means is not None:
-            means = [whole.means[own] for own in self.stack.plain]
-            ended = ended._replace(means=setup.partition.join(means, intercept=False))
-        node.forget()
-        return ended, (StackState(state.weights, state.kept, state.numbers, self.stack),)
-
-
-def stack_of(setup: Setup) -> Stack | None:
-    """All nodes in one, where that gives what each would give alone."""
-    counts = setup.partition.weight_counts()
-    pooled = setup.solver.meeting in (Meeting.POOL, Meeting.MIXED)  # all columns meet anyway
-    # whether some nodes would keep more of their past than others
-    mixed = setup.solver.remembers and min(counts) <= WIDEST_BLOCK < max(counts)
-    filled = max(counts) * len(counts) > MOST_FILLED * sum(counts)
-    if len(counts) == 1 or pooled or mixed or filled:
-        return None
-    return Stack(setup.partition)
 
 
 class Boundary(Wrapped):

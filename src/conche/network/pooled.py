@@ -13,15 +13,16 @@ from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
-from scipy import linalg, sparse
+from scipy import linalg
 
-from ..common.arrays import Array, Block, bytes_of, joined, like, space
+from ..common.arrays import Array, bytes_of, like, side_by_side, space
 from ..common.threads import blas_threads
 from ..nodes import PLAIN, Node, NodeState, Opening, Proposal, Scaling, Start
 from ..nodes.layout import Layout
 from ..nodes.solvers import Context
 from ..nodes.solvers.information import Information
 from ..nodes.solvers.pooled import PooledMemory
+from ..nodes.stack import Stack, StackState
 from .base import CentralNetwork, Coefficients, Lost, Placed
 from .wrapper import Wrapped
 
@@ -41,27 +42,50 @@ class PooledNetwork(Wrapped):
         self._light = False  # whether the work here is little
 
     def place(self, states: Sequence[NodeState]) -> Placed:
-        return (*self.inner.place(states[:-1]), states[-1])
+        placed = self.inner.place(states[:-1])
+        return (*placed, self._in_order(states[-1], StackState.among(placed)))
 
     def fetch(self, placed: Placed) -> list[NodeState]:
-        return [*self.inner.fetch(placed[:-1]), placed[-1]]
+        stack = StackState.among(placed)
+        return [*self.inner.fetch(placed[:-1]), self._in_order(placed[-1], stack, back=True)]
+
+    def _in_order(self, state: NodeState, stack: Stack | None, back: bool = False) -> NodeState:
+        """The past of all columns, in the order in which one node has everybody's, if it has; or
+        ``back`` from there to nodes one after the other."""
+        if stack is None:
+            return state
+        rows = np.concatenate(stack.own) if back else stack.order
+        return state.laid_out(self._memory().coordinator(), Layout.of(rows), False)
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
         self._root = start.root
-        self._state = self.grown(placed[-1].only(start.outputs), start)
+        self._state = placed[-1].only(start.outputs)
+        if any(start.added):
+            stack = StackState.among(placed)
+            grown = self.grown(self._in_order(self._state, stack, back=True), start)
+            assert self.setup is not None
+            now = None if stack is None else Stack.of(self.setup.partition)
+            self._state = self._in_order(grown, now)
         return self.inner.begin(X, placed[:-1], start)
 
     def grown(self, state: NodeState, start: Start) -> NodeState:
         """The past of all columns, with the new ones, which have none, in their nodes' places."""
-        if not any(start.added):
-            return state
         assert self.setup is not None
-        partition = self.setup.partition
-        added = list(start.added)
+        partition, added = self.setup.partition, list(start.added)
         sizes = [n - more for n, more in zip(partition.weight_counts(), added, strict=True)]
         holds = [partition.intercept and k == 0 for k in range(len(sizes))]
-        solver = cast(PooledMemory, self.setup.solver).coordinator()
-        return state.laid_out(solver, Layout.grown(sizes, added, holds), False)
+        layout = Layout.grown(sizes, added, holds)
+        return state.laid_out(self._memory().coordinator(), layout, False)
+
+    def _memory(self) -> PooledMemory:
+        assert self.setup is not None
+        return cast(PooledMemory, self.setup.solver)
+
+    def _counts(self) -> list[int]:
+        """The weights of every node that sends its columns."""
+        assert self.setup is not None
+        counts = self.setup.partition.weight_counts()
+        return [sum(counts)] if self.inner.in_one_place else counts
 
     def factorise(self, context: Context) -> None:
         """Collect the columns, in the coordinates of this task, and factorise them here."""
@@ -70,19 +94,26 @@ class PooledNetwork(Wrapped):
         self.inner.factorise(context)
         transforms = self.inner.ask("transform") if context.turning else []
         if any(T.size for T in transforms):
-            state = _moved(state, transforms, self.setup.partition.weight_counts())
+            state = _moved(state, transforms, self._counts())
         elif state.kept:
             state = replace(state, kept={**state.kept, "before": state.weights})
         columns = self.inner.ask("columns")
-        # bytes are those of nodes that are apart, whose transforms are whole matrices
-        self.overhead = 8 * sum(len(T) ** 2 for T in transforms) + bytes_of(state.weights)
+        self.overhead = self._turned_bytes(transforms) + bytes_of(state.weights)
         self.overhead += sum(8 * c.shape[0] * c.shape[1] for c in columns)
-        solver = cast(PooledMemory, self.setup.solver)
-        self._node = Node(solver.coordinator(), Scaling())
-        self._node.take(_side_by_side(columns), state)
+        self._node = Node(self._memory().coordinator(), Scaling())
+        self._node.take(side_by_side(columns), state)
         self._light = context.n_samples * state.weights.shape[0] ** 2 < WORTH_ALL_CORES
         with self._threads():
             self._node.factorise(replace(context, n_nodes=1))
+
+    def _turned_bytes(self, transforms: Sequence[Array]) -> int:
+        """Of nodes that are apart, whose transforms are whole matrices."""
+        assert self.setup is not None
+        if self.inner.in_one_place and any(T.size for T in transforms):
+            own = Stack.of(self.setup.partition).own
+            transforms = [transforms[0][places] for places in own]
+            transforms = [T for T in transforms if np.any(T != 1.0)]
+        return 8 * sum(len(T) ** 2 for T in transforms)
 
     def refresh(self, curvature: Array, round_number: int) -> bool:
         """Newton's method now and then, ever more rarely: rounds in between are cheap."""
@@ -115,7 +146,7 @@ class PooledNetwork(Wrapped):
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
         assert self.setup is not None
         node = self._one()
-        d, ends = node.position().d, np.cumsum([0, *self.setup.partition.weight_counts()])
+        d, ends = node.position().d, np.cumsum([0, *self._counts()])
         moves = [d[first:last, :] for first, last in pairwise(ends.tolist())]
         with self._threads():
             state = node.end(curvature)
@@ -135,14 +166,6 @@ class PooledNetwork(Wrapped):
     def _one(self) -> Node:
         assert self._node is not None
         return self._node
-
-
-def _side_by_side(blocks: Sequence[Block]) -> Block:
-    if len(blocks) == 1:
-        return blocks[0]
-    if any(sparse.issparse(block) for block in blocks):
-        return sparse.hstack(blocks, "csc")
-    return joined(blocks, 1)
 
 
 def _moved(state: NodeState, transforms: Sequence[Array], sizes: Sequence[int]) -> NodeState:

@@ -40,7 +40,8 @@ class Layout(NamedTuple):
         array = np.moveaxis(array, axis, 0)
         out = np.full((self.size, *array.shape[1:]), new, dtype=array.dtype)
         out[self.places] = array[self.rows]
-        return np.moveaxis(out, 0, axis)
+        # in one order, so that what a saved model goes on with rounds as what it was saved from
+        return np.ascontiguousarray(np.moveaxis(out, 0, axis))
 
     def both(self, matrix: Array) -> Array:
         """A matrix with a row and a column per column; zero where one of them is new."""

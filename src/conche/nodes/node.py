@@ -161,6 +161,7 @@ class _Work:
     block: Block
     state: NodeState
     root: Array | None  # of the samples' weights, which the block's rows have
+    squares: Array | None = None  # of the block's columns, where they are known
 
 
 @dataclass
@@ -217,16 +218,19 @@ class Node:
             state = self._rescaled(state, scaled.rescaled)
         if root is not None:
             block = scale_rows(block, as_type(root, block.dtype))
-        self.take(block, state, root)
+        squares = scaled.squares if root is None else None
+        if squares is not None and self.intercept:
+            squares = np.append(squares, float(block.shape[0]))
+        self._work = _Work(block, state, root, squares)
         w = state.weights
         # the first task: spare a pass over the data
         learnt = bool(space(w).any(w != 0))
         predictions = block @ w if learnt else zeros(w, block.shape[0], w.shape[1])
         return Opening(predictions, self.solver.report(block, state.kept, root), mark)
 
-    def take(self, block: Block, state: NodeState, root: Array | None = None) -> None:
+    def take(self, block: Block, state: NodeState) -> None:
         """Take columns that are ready to be learnt from, and say nothing yet."""
-        self._work = _Work(block, state, root)
+        self._work = _Work(block, state, None)
 
     def _rescaled(self, state: NodeState, ratio: Array) -> NodeState:
         """The same estimate and memory for columns whose scale has changed by ``ratio``."""
@@ -301,7 +305,7 @@ class Node:
     def reach(self, state: NodeState) -> Array:
         """What rounding is a share of in the predictions: columns' lengths times their weights'."""
         work, rounds = _under_way(self._work), _under_way(self._rounds)
-        whole = self.scaling.reach(work.block, state.weights, state.numbers)
+        whole = self.scaling.reach(work.block, state.weights, state.numbers, work.squares)
         return whole + rounds.sub.reach(rounds.at.d)
 
     def forget(self) -> None:

@@ -19,6 +19,7 @@ from ..common.arrays import (
     Block,
     column_squares,
     in_double,
+    is_here,
     joined,
     like,
     space,
@@ -42,6 +43,7 @@ class Scaled(NamedTuple):
     block: Block
     numbers: Kept  # the node's new numbers
     rescaled: Array | None  # new scale over old, per column, where one of them has changed
+    squares: Array | None = None  # of the block's columns, without a constant one, where known
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,34 @@ class Scaling:
         if sparse.issparse(block):
             new = self._of_sparse(block, numbers, weights)
             return Scaled(with_ones(block) if ones else block, new, None)
-        new = self._updated(block, numbers, weights)
-        ready = self._transform(block, new, ones)
-        if not numbers or np.array_equal(new["scale"], numbers["scale"]):
-            return Scaled(ready, new, None)
-        return Scaled(ready, new, new["scale"] / numbers["scale"])
+        if self.centred and self.missing == "refuse" and weights is None and is_here(block):
+            return self._in_one_pass(block, numbers, ones)
+        now = Spread.of(block, self.missing == "mean", weights)
+        new = self._updated(numbers, now, now.mean)
+        return Scaled(self._transform(block, new, ones), new, _ratio(new, numbers))
+
+    def _in_one_pass(self, block: Array, numbers: Kept, ones: bool) -> Scaled:
+        """The same for the usual case, where columns are looked at while they are near the
+        processor. They are scaled as before, and once more where that turns out to be another."""
+        n, p = block.shape
+        whole = np.empty((n, p + ones), block.dtype)
+        whole[:, p:] = 1.0
+        before = numbers["scale"] if numbers else np.ones(p)
+        if numbers and np.all(numbers["seen"][0] > 0):
+            centre = numbers["centre"]
+        else:
+            centre = Spread.of(block).mean
+            if numbers:
+                centre = np.where(numbers["seen"][0] > 0, numbers["centre"], centre)
+        now, squares = Spread.standardised(block, centre, before, whole[:, :p])
+        new = self._updated(numbers, now, centre)
+        if not np.array_equal(new["scale"], before):
+            whole[:, :p] /= (new["scale"] / before).astype(block.dtype)
+            squares = squares * (before / new["scale"]) ** 2
+        if (varies := _unless_constant(new)) is not None:
+            whole[:, :p] *= varies.astype(block.dtype)
+            squares = squares * varies
+        return Scaled(whole, new, _ratio(new, numbers), squares)
 
     def _transform(self, block: Array, numbers: Kept, ones: bool) -> Array:
         if self.missing == "mean":
@@ -99,9 +124,8 @@ class Scaling:
         ready[...] = block
         if self.centred:
             ready -= like(ready, numbers["centre"])
-            constant = Spread.from_array(numbers["seen"]).constant
-            if np.any(constant):  # what its mean's rounding leaves of it is no column to learn from
-                ready *= like(ready, np.where(constant, 0.0, 1.0))
+            if (varies := _unless_constant(numbers)) is not None:
+                ready *= like(ready, varies)
         if self.scaling is not None:
             ready /= like(ready, numbers["scale"])
         whole[:, p:] = 1.0
@@ -127,9 +151,12 @@ class Scaling:
         double = in_double(own)
         return joined([own, weights[p:, :]]), -(like(double, numbers["centre"]) @ double)
 
-    def reach(self, block: Block, weights: Array, numbers: Kept) -> Array:
-        """The lengths of the columns as they come times their weights', summed: one per output."""
-        lengths = column_squares(block) ** 0.5
+    def reach(
+        self, block: Block, weights: Array, numbers: Kept, squares: Array | None = None
+    ) -> Array:
+        """The lengths of the columns as they come times their weights', summed: one per output;
+        ``squares`` are those of the block's columns, where they are known."""
+        lengths = (column_squares(block) if squares is None else squares) ** 0.5
         if numbers:
             p = len(numbers["scale"])
             apart = block.shape[0] ** 0.5 * np.abs(numbers["centre"]) / numbers["scale"]
@@ -140,12 +167,12 @@ class Scaling:
         """The columns' means that missing values are filled with; None where none may be."""
         return numbers["seen"][1] if self.missing == "mean" and numbers else None
 
-    def _updated(self, block: Array, numbers: Kept, weights: Array | None) -> Kept:
-        p = block.shape[1]
+    def _updated(self, numbers: Kept, now: Spread, origin: Array) -> Kept:
+        """With the spread of this task's columns; those that are new are taken from ``origin``."""
+        p = len(now.count)
         old = Spread.from_array(numbers["seen"]) if numbers else Spread.nothing(p)
         centre = numbers["centre"] if numbers else np.zeros(p)
         scale = numbers["scale"] if numbers else np.ones(p)
-        now = Spread.of(block, self.missing == "mean", weights)
         seen = old.joined(now)
         if self.scaling is not None:
             # constant columns keep scale 1: centred they are zero, and harmless; so do those of few
@@ -156,5 +183,19 @@ class Scaling:
             scale = np.where(fixed, scale, np.where(ready, np.sqrt(seen.sizes), 1.0))
         if self.centred:
             # a column without a sample so far has weight zero, and may still be given its origin
-            centre = np.where(old.count > 0, centre, now.mean)
+            centre = np.where(old.count > 0, centre, origin)
         return {"seen": seen.to_array(), "centre": centre, "scale": scale}
+
+
+def _unless_constant(numbers: Kept) -> Array | None:
+    """0 for columns that are one number but for its last digits, and 1 for others; None without
+    any. What the mean's rounding leaves of such a column is nothing to learn from."""
+    constant = Spread.from_array(numbers["seen"]).constant
+    return np.where(constant, 0.0, 1.0) if np.any(constant) else None
+
+
+def _ratio(new: Kept, old: Kept) -> Array | None:
+    """The new scale over the old one, where there was one and it has changed."""
+    if not old or np.array_equal(new["scale"], old["scale"]):
+        return None
+    return np.asarray(new["scale"] / old["scale"])

@@ -8,10 +8,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..common.arrays import Array, Block, here, in_double, is_here, ratio, scale_rows, space
+from ..common.arrays import (
+    Array,
+    Block,
+    column_squares,
+    here,
+    in_double,
+    is_here,
+    ratio,
+    scale_rows,
+    space,
+)
 
 ENOUGH = 10  # samples that show how far a column varies
 RARE = 0.25  # a column counts for at least so much of its farthest sample's distance from the mean
+DIGITS = 1e-8  # share of a column's squares below which its deviations are not told by their sums
 CHUNK = 1 << 20  # bytes that are looked at together: so many stay near the processor
 
 
@@ -53,6 +64,35 @@ class Spread:
         return seen
 
     @classmethod
+    def standardised(
+        cls, block: Array, centre: Array, scale: Array, out: Array
+    ) -> tuple[Spread, Array]:
+        """Make ``out`` (block - centre) / scale, a part at a time that stays near the processor.
+        Answers the spread of the block, and the sums of squares of ``out``'s columns."""
+        n, p = block.shape
+        taken, by = centre.astype(block.dtype), (1 / scale).astype(block.dtype)
+        rows = max(CHUNK // (block.itemsize * max(p, 1)), 1)
+        sums, squares = np.zeros(p), np.zeros(p)
+        low, high = np.full(p, np.inf), np.full(p, -np.inf)
+        for first in range(0, n, rows):
+            part = out[first : first + rows]
+            np.subtract(block[first : first + rows], taken, out=part)
+            np.multiply(part, by, out=part)
+            sums += np.add.reduce(part, axis=0, dtype=np.float64)
+            squares += column_squares(part)
+            np.minimum(low, np.minimum.reduce(part, axis=0), out=low)
+            np.maximum(high, np.maximum.reduce(part, axis=0), out=high)
+        mean = sums / n
+        deviations = squares - n * mean**2
+        if np.any(doubtful := (squares > 0) & (deviations < DIGITS * squares)):
+            own = out[:, doubtful] - mean[doubtful]
+            deviations[doubtful] = column_squares(own)
+        ends = (centre + scale * end for end in (mean, low, high))
+        middle, lowest, highest = ends
+        count = np.full(p, float(n))
+        return cls(count, middle, deviations * scale**2, lowest, highest), squares
+
+    @classmethod
     def of_scaled(cls, block: Block, root: Array | None) -> Spread:
         """Of columns whose samples have been multiplied by the root of their weights."""
         if root is None:
@@ -80,10 +120,11 @@ class Spread:
     @classmethod
     def _plain(cls, block: Array) -> Spread:
         n, p = block.shape
-        mean = block.mean(axis=0, dtype=np.float64)
+        low, high = block.min(axis=0), block.max(axis=0)
+        # a constant is its own mean, without rounding: centred it is zero, and not next to it
+        mean = np.where(low == high, low, block.mean(axis=0, dtype=np.float64))
         centred = block - mean.astype(block.dtype)
-        squares = np.einsum("ij,ij->j", centred, centred, dtype=np.float64)
-        return cls(np.full(p, float(n)), mean, squares, block.min(axis=0), block.max(axis=0))
+        return cls(np.full(p, float(n)), mean, column_squares(centred), low, high)
 
     @classmethod
     def _weighed(cls, block: Array, gaps: bool, w: Array) -> Spread:

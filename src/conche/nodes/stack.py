@@ -8,6 +8,8 @@ cost no more calls than one.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -26,22 +28,33 @@ class Stack:
     In a stack, blocks that are narrower than the widest end with zeros.
     """
 
-    def __init__(self, partition: Partition):
-        counts = partition.weight_counts()
-        ends = np.cumsum(partition.sizes)
+    def __init__(self, sizes: Sequence[int], intercept: bool):
+        counts = [size + (intercept and k == 0) for k, size in enumerate(sizes)]
+        ends = np.cumsum(sizes)
         self.plain = np.split(np.arange(ends[-1]), ends[:-1])  # every node's places, constant aside
         self.own = list(self.plain)
-        if partition.intercept:
+        if intercept:
             self.own[0] = np.append(self.own[0], ends[-1])
         self.order = np.argsort(np.concatenate(self.own))  # from nodes one after the other to here
         self.count, self.width, self.total = len(counts), max(counts), sum(counts)
-        self.even = min(counts) == self.width and not (partition.intercept and self.count > 1)
+        self.even = min(counts) == self.width and not (intercept and self.count > 1)
         places = np.full((self.count, self.width), self.total)
         for row, own in zip(places, self.own, strict=True):
             row[: len(own)] = own
         self.places = places.ravel()
         self.back = np.argsort(self.places, kind="stable")[: self.total]
         self.missing = (places == self.total).astype(float)  # nodes x width: 1 where it is filled
+
+    @classmethod
+    def of(cls, partition: Partition) -> Stack:
+        """Of all nodes of a partition."""
+        return cls(partition.sizes, partition.intercept)
+
+    @classmethod
+    def of_states(cls, states: Sequence[NodeState], intercept: bool) -> Stack:
+        """Of nodes with these states, who may be about to get more columns."""
+        sizes = [state.weights.shape[0] - (intercept and k == 0) for k, state in enumerate(states)]
+        return cls(sizes, intercept)
 
     def split(self, x: Array) -> Array:
         """Rows of all columns, nodes x width x ..."""
@@ -107,3 +120,15 @@ class Stack:
             return blocks
         axis = 0 if name in BY_ROWS else -1
         return np.take(np.concatenate(parts, axis), self.order, axis)
+
+
+@dataclass(frozen=True)
+class StackState(NodeState):
+    """The state of several nodes in one, and whose is what."""
+
+    stack: Stack | None = None
+
+    @staticmethod
+    def among(states: Sequence[Any]) -> Stack | None:
+        """The stack of which the first of these is the state, if it is one's."""
+        return states[0].stack if isinstance(states[0], StackState) else None

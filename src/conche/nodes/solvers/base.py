@@ -62,6 +62,7 @@ class Context:
     strength: float = 1.0  # of the damping, where several are tried
     each: tuple[float, ...] = (1.0,)  # strengths that are tried side by side
     n_columns: int = 1  # of all nodes
+    open_ridge: bool = False  # whether some column has too few samples to tell its ridge
     sigma: float = 1.0  # sigma' of CoCoA: how far nodes allow for the others' moves
     intercept: bool = False  # whether some node has the constant column
     holds_intercept: bool = False  # whether this one has: its last
@@ -207,6 +208,11 @@ class Solver(ABC, Generic[S]):
         ``curvature`` is the loss's second derivative per sample, None for one.
         """
         return {}
+
+    def alike(self, every: Sequence[Kept]) -> Sequence[Kept]:
+        """What several nodes have kept, by the same names for all of them: nodes in one place are
+        one."""
+        return every
 
     def rescaled(self, kept: Kept, ratio: Array) -> Kept:
         """What was kept, for columns that have been divided by ``ratio``."""

@@ -72,7 +72,7 @@ class MixedMemory(Ridged["MixedBlock"]):
         return np.append(super().report(block, kept, root), may)
 
     def agree(self, report: Array, context: Context) -> Context:
-        return replace(super().agree(report[:2], context), turning=bool(report[2]))
+        return replace(super().agree(report[:3], context), turning=bool(report[3]))
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> MixedBlock:
         """Nothing is factorised here: the rows are made ready to be sent."""

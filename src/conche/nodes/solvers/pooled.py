@@ -51,8 +51,8 @@ class PooledMemory(Ridged["PooledBlock"]):
         return np.append(super().report(block, kept, root), [may, plain])
 
     def agree(self, report: Array, context: Context) -> Context:
-        turning = bool(report[2]) or (context.apart and bool(report[3]))
-        return replace(super().agree(report[:2], context), turning=turning)
+        turning = bool(report[3]) or (context.apart and bool(report[4]))
+        return replace(super().agree(report[:3], context), turning=turning)
 
     def factorise(self, block: Block, weights: Array, kept: Kept, context: Context) -> PooledBlock:
         """Nothing is factorised here: the columns are made ready to be sent."""

@@ -67,8 +67,8 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
         return np.append(super().report(block, kept, root), directions * block.shape[1])
 
     def agree(self, report: Array, context: Context) -> Context:
-        rows = round(float(report[2] / report[1]))
-        return replace(super().agree(report[:2], context), past_rows=rows)
+        rows = round(float(report[3] / report[1]))
+        return replace(super().agree(report[:3], context), past_rows=rows)
 
     def factorise(
         self, block: Block, weights: Array, kept: Kept, context: Context

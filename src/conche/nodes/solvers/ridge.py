@@ -8,6 +8,7 @@ length says how much more is known of it than the ridge does.
 from __future__ import annotations
 
 from abc import ABC
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple, TypeVar
 
@@ -72,16 +73,19 @@ class Ridged(Solver[S], ABC):
         return "float64"
 
     def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
-        """The columns' scales (until the ridge is settled) and their number."""
-        scales = self._spread(block, kept, root).scales.sum() if _is_open(kept) else 0.0
-        return np.array([scales, block.shape[1]])
+        """The columns' scales (until the ridge is settled), their number, and how many of them have
+        too few samples yet."""
+        if not _is_open(kept):
+            return np.array([0.0, block.shape[1], 0.0])
+        seen = self._spread(block, kept, root)
+        return np.array([seen.scales.sum(), block.shape[1], np.sum(~seen.settled)])
 
     def agree(self, report: Array, context: Context) -> Context:
         """The overall scale of the ridge: as given, or the columns' mean."""
         if not np.all(np.isfinite(report)):
             raise DataError(TOO_LARGE)
-        scales, columns = report
-        context = replace(context, n_columns=int(columns))
+        scales, columns, unsettled = report
+        context = replace(context, n_columns=int(columns), open_ridge=bool(unsettled))
         if not scales > 0:  # settled before this task; or all columns are zero so far
             return context
         scale = scales / columns
@@ -96,15 +100,17 @@ class Ridged(Solver[S], ABC):
             change = np.sqrt(kept["ridge"]) / size
             if "new" in kept:  # of no past, in any unit
                 change = np.where(kept["new"], 1.0, change)
+            if np.all(change == 1.0):
+                change = None
         return Units(scale_columns(block, 1 / size), size, change)
 
     def settled(self, block: Block, kept: Kept, context: Context, size: Array) -> dict[str, Array]:
-        """What to keep of the ridge: also the columns' scales, while too few samples were seen."""
+        """What to keep of the ridge: also the columns' scales, while too few samples were seen of
+        some column on any node, so that it does not matter which node has which."""
         new = {"ridge": size**2}
         if _is_open(kept):
-            seen = self._spread(block, kept, context.root)
-            if context.damping == 0 or (self.damping is None and not np.all(seen.settled)):
-                new["seen"] = seen.to_array()
+            if context.damping == 0 or (self.damping is None and context.open_ridge):
+                new["seen"] = self._spread(block, kept, context.root).to_array()
         elif "late" in kept:
             late, seen = self._late(block, kept, context)
             if not np.all(seen.settled):
@@ -132,6 +138,10 @@ class Ridged(Solver[S], ABC):
             new["late"] = np.zeros((5, layout.size))
             new["late"][0] = np.where(layout.is_new, 0.0, -1.0)
         return new
+
+    def alike(self, every: Sequence[Kept]) -> list[Kept]:
+        names = {name for kept in every for name in kept}
+        return [dict(kept) | _nothing_open(kept, names - set(kept)) for kept in every]
 
     def rescaled(self, kept: Kept, ratio: Array) -> Kept:
         """In units of the ridge nothing changes: the ridge itself takes up the new scale. But for a
@@ -181,6 +191,19 @@ class Ridged(Solver[S], ABC):
 def _is_open(kept: Kept) -> bool:
     """Whether the ridge may still change: before the first task, and while samples are few."""
     return not kept or "seen" in kept
+
+
+def _nothing_open(kept: Kept, names: set[str]) -> dict[str, Array]:
+    """What other nodes keep of columns whose ridge is open, for one that has none of those."""
+    nothing: dict[str, Array] = {}
+    if "new" in names:
+        nothing["new"] = np.zeros(len(kept["ridge"]))
+    if "fresh" in names:
+        nothing["fresh"] = kept["ridge"]
+    if "late" in names:
+        nothing["late"] = np.zeros((5, len(kept["ridge"])))
+        nothing["late"][0] = -1.0
+    return nothing
 
 
 def may_change(kept: Kept) -> bool:
