@@ -96,6 +96,7 @@ def tasks_on_a_rank() -> None:
         "memory, lossless by sums": dict(
             solver=conche.Memory(sums=True), steps="cg", n_rounds=30, tol=1e-6
         ),
+        "memory, its default": dict(solver="memory", steps="cg", n_rounds=30, tol=1e-6),
     }
     tasks = conche.gaussian_tasks(5, 2_000, 200, n_shared=150, noise_var=0.1)
     for name, options in solvers.items():

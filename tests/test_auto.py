@@ -120,6 +120,20 @@ def test_classes_intercept_and_saving(tmp_path: Path, loss: str) -> None:
     assert np.array_equal(loaded.coef_, model.coef_)
 
 
+@pytest.mark.parametrize("sums", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 5, 40])
+def test_rounding_chooses_no_strength(n: int, sums: bool) -> None:
+    """Targets that are one number; one sample, of which a gain is as large as its luck."""
+    rng, solver = np.random.default_rng(n), conche.Memory(sums=sums)
+    for value in (1.0, -3.7, 1e6, 0.0):
+        model = conche.ConcheRegressor(n_nodes=2, solver=solver)
+        assert model.fit(rng.standard_normal((n, 4)), np.full(n, value)).state_.judge.strength == 1
+    for _ in range(20):
+        X = rng.standard_normal((1, 4))
+        model = conche.CoCoARegressor(2, solver=solver, steps="cg").fit(X, X[:, 0])
+        assert model.state_.judge.strength >= 1
+
+
 def test_auto_is_for_solvers_that_have_damping() -> None:
     auto: Any = "auto"
     with pytest.raises(conche.ParameterError, match="solver='exact' does not take damping"):

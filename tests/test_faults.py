@@ -343,8 +343,7 @@ def test_ray_listens_on_loopback_alone_and_leaves_nothing(tmp_path: Path, more: 
     done, own = run("resumed", "", 2, "", "--resume")
     assert done.returncode == 0 and "2 of 4 were learnt" in done.stdout, done.stderr
     assert not files.exists() and not own.exists()
-    solver = conche.Memory(sums="--secure" in more)
-    straight = conche.ConcheRegressor(int(more[1]), solver=solver, fit_intercept=True)
+    straight = conche.ConcheRegressor(int(more[1]), fit_intercept=True)
     for task in conche.FileStream(tmp_path / "s"):
         straight.partial_fit(task.X, task.y)
     apart = np.max(np.abs(conche.load(tmp_path / "m").coef_ - straight.coef_))

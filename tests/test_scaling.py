@@ -212,6 +212,18 @@ def test_a_column_that_was_constant_and_then_is_not(scaling: str) -> None:
     assert model.coef_ == pytest.approx([1, 0, 1], abs=0.05)  # the ridge is four samples of 150
 
 
+@pytest.mark.parametrize("value", [1.21883593, 5.70454218, 1e9 / 3, -0.1])
+def test_a_constant_column_has_no_weight(value: float) -> None:
+    """Whatever its mean rounds to, what is left of it is not a column."""
+    rng = np.random.default_rng(0)
+    for n in (9, 24, 63, 101):
+        X = np.column_stack([rng.standard_normal((n, 3)), np.full(n, value)])
+        model = conche.ConcheRegressor(n_nodes=2)
+        for _ in range(3):
+            model.partial_fit(X, X[:, 0] + rng.standard_normal(n))
+        assert model.coef_[3] == 0 and np.max(np.abs(model.coef_)) < 3
+
+
 def test_sparse_columns_and_float32_after_float64_are_taken() -> None:
     task = stream(p=6)[0]
     model = conche.ConcheRegressor(missing="mean").partial_fit(task.X.astype(np.float32), task.y)

@@ -22,6 +22,7 @@ from conche.network.words import LARGEST, MOST_WORKERS, Form, Shape, counts_of
 from conche.nodes.solvers.mixing import SHARED_SECRET
 
 from .helpers.engine_battery import same_memory, states
+from .helpers.veiled import VeiledNetwork, any_stream, apart, learnt
 from .test_engines import Counted, mpi, mpiexec
 from .test_faults import Moment, accidents, both, moments, strike
 
@@ -82,6 +83,14 @@ def test_no_sum_overflows_however_many_there_are() -> None:
     assert (
         form.read(form.write(arrays, (0,)) * many, (0,))[0] is None
     )  # a scale that does not serve
+
+
+def test_scales_of_longer_columns_are_not_those_of_few_numbers() -> None:
+    """Nine strengths become one: what was long columns is few numbers."""
+    sums, veils = Sums(), met(2)
+    for width in (27, 3, 27):
+        (found,) = summed(sums, veils, [[np.arange(width) / 3.0]] * 2)
+        np.testing.assert_allclose(found, 2 * np.arange(width) / 3.0, rtol=1e-14)
 
 
 def test_a_scale_that_does_not_serve_shows_nothing_of_the_others() -> None:
@@ -178,7 +187,7 @@ def test_what_the_driver_gets_from_one_worker_is_noise(
     monkeypatch.setattr(type(secure), "_all", listening)
     X, y = np.ones((600, 10)), np.arange(600.0)
     X[:, ::2] = np.arange(600)[:, None] % np.arange(2, 7)
-    for solver in ("damped", conche.Memory(rank=4)):
+    for solver in ("damped", conche.Memory(rank=4), "memory"):
         model = conche.CoCoARegressor(5, solver=solver, n_rounds=15, steps="cg", network=secure)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -214,6 +223,37 @@ def test_a_worker_that_vanishes_is_restored_with_new_keys(
     assert left == [] and secure.failures >= before + len(struck)
     assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-9
     assert same_memory(states(here), states(there))
+
+
+MIXED: list[Moment] = [("begin", 2), ("ask", 5), ("ask", 15), ("ask", 20), ("end", 4), ("end", 6)]
+
+
+def test_a_worker_that_vanishes_with_what_it_has_drawn(secure: Any) -> None:
+    """Lossless memory: the task is learnt again, and the result is the default's."""
+    before = secure.failures
+    with accidents(secure, signal.SIGKILL, list(MIXED)) as left:
+        here, there = both(secure, n_nodes=5, solver="memory", steps="cg")
+    assert left == [] and secure.failures >= before + len(MIXED)
+    assert np.max(np.abs(here.coef_ - there.coef_)) <= 1e-9 * np.max(np.abs(here.coef_))
+
+
+def test_a_worker_that_always_takes_along_what_it_has_drawn(
+    secure: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task is learnt again a few times, and not for ever."""
+    task = conche.gaussian_tasks(1, 40, 10, n_shared=6, noise_var=0.1)[0]
+    real = type(secure)._send
+
+    def send(self: Any, w: int, method: str, call: tuple[Any, ...], returns: int) -> Any:
+        if method == "masked" and call[3] == "total" and call[5] == "rows" and w == 1:
+            strike(self, w, signal.SIGKILL)
+        return real(self, w, method, call, returns)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(secure), "_send", send)
+        with pytest.raises(conche.NodeError, match="what its nodes had drawn is lost"):
+            conche.ConcheRegressor(5, network=secure).fit(task.X, task.y)
+    conche.ConcheRegressor(5, network=secure).fit(task.X, task.y)
 
 
 def test_a_task_whose_worker_always_fails_is_abandoned(
@@ -308,6 +348,79 @@ def test_200_streams_are_learnt_as_without() -> None:
     assert done.returncode == 0 and float(done.stdout) <= 1e-9, done.stderr
 
 
+def test_200_streams_of_memory_are_learnt_as_the_default_is() -> None:
+    """With secure sums, and on the local network as it comes: regressors and classifiers, two
+    targets, weights, discounts, intercepts, scalings, a ridge that is chosen and one that is given;
+    columns in units from 0.01 to 100, alike, twins, constant, late; late labels; 2 to 12 nodes."""
+    warnings.simplefilter("ignore")
+    for seed in range(200):
+        stream = any_stream(np.random.default_rng(seed))
+        plain, hidden = (learnt(stream, network) for network in ("local", VeiledNetwork()))
+        far = apart(plain, hidden, stream)
+        assert far <= 1e-9, (seed, far, stream[:2])
+        assert plain.state_.judge.strength == hidden.state_.judge.strength, (seed, stream[:2])
+
+
+def defaults_on_a_rank() -> None:
+    """Run by every rank: a few of those streams."""
+    from conche.network.mpi import MPINetwork
+
+    warnings.simplefilter("ignore")
+    network = MPINetwork(secure=True)
+    for seed in range(1000, 1020):
+        stream = any_stream(np.random.default_rng(seed))
+        far = apart(learnt(stream, "local"), learnt(stream, network), stream)
+        assert far <= 1e-9, (seed, far, stream[:2])
+
+
+@mpi
+def test_secure_sums_of_ranks_give_the_default() -> None:
+    done = mpiexec(2, "-c", "from tests.test_secure import defaults_on_a_rank as c; c()")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_vanishing_ridge_is_as_exact_as_its_condition_allows() -> None:
+    """damping=0, twins among the columns: how they share a weight is rounding's affair, and the
+    difference is no more than that of rotated columns: some eps times the condition of the Gram
+    matrix, in units of the ridge."""
+    warnings.simplefilter("ignore")
+    for seed in range(10_000, 10_020):
+        kind, options, tasks = any_stream(np.random.default_rng(seed))
+        stream = (kind, options | {"solver": conche.Memory(damping=0)}, tasks)
+        plain, hidden = (learnt(stream, network) for network in ("local", VeiledNetwork()))
+        roots = []
+        for k, state in enumerate(states(hidden)):
+            own = state.kept["principal"]
+            roots.append(own[:, :-1] if options["fit_intercept"] and k == 0 else own)
+        condition = 1 + np.linalg.norm(np.hstack(roots), 2) ** 2
+        assert apart(plain, hidden, stream) <= 4 * np.finfo(float).eps * condition, stream[:2]
+
+
+class Heard(VeiledNetwork):
+    """What the coordinator gets to see of rows."""
+
+    def total(self, question: Any, *about: Any) -> Array:
+        answer = super().total(question, *about)
+        if question == "rows":
+            self.rows = answer
+        return answer
+
+
+def test_mixed_rows_show_inner_products_and_nothing_else() -> None:
+    """Twice the same task: the same inner products, of all nodes' columns together; coordinates
+    that have nothing in common, although seed and data are the same."""
+    X, y = np.random.default_rng(0).standard_normal((30, 12)), np.arange(30.0)
+    networks = Heard(), Heard()
+    for network in networks:
+        solver = conche.Memory(damping=1.0)
+        conche.CoCoARegressor(4, solver=solver, steps="cg", network=network).fit(X, y)
+    one, other = (network.rows for network in networks)
+    for rows in (one, other):
+        np.testing.assert_allclose(rows @ rows.T, X @ X.T, atol=1e-12)
+    between = np.linalg.lstsq(one, other, rcond=None)[0]
+    assert np.max(np.abs(between)) < 0.95 and np.mean(between**2) > 0.5 / 12
+
+
 def bytes_on_a_rank() -> None:
     """Run by every rank: what it gives away in a stream, with secure sums and without."""
     from mpi4py import MPI
@@ -315,7 +428,8 @@ def bytes_on_a_rank() -> None:
     from conche.network.mpi import MPINetwork
 
     tasks = conche.gaussian_tasks(4, 1000, 60, n_shared=40, noise_var=0.1)
-    solvers: list[Any] = ["damped", conche.Memory(rank=0), conche.Memory(rank=20, sums=True)]
+    limited = [conche.Memory(rank=0), conche.Memory(rank=20, sums=True)]
+    solvers: list[Any] = ["damped", *limited, conche.Memory(sums=True)]
     for solver in solvers:
         sent = []
         for secure in (False, True):
@@ -366,10 +480,10 @@ def test_a_model_goes_on_without_secure_sums_and_with_them(secure: Any, tmp_path
         model.partial_fit(tasks[2].X, tasks[2].y)
     for model in (there, *again):
         assert np.max(np.abs(model.coef_ - here.coef_)) <= 1e-9
-    pooled = conche.ConcheRegressor(5)  # which sees what single nodes send, and needs no rounds
+    pooled = conche.ConcheRegressor(5)  # whose coordinator sees what single nodes send
     for task in tasks:
         pooled.partial_fit(task.X, task.y)
-    assert np.max(np.abs(pooled.coef_ - here.coef_)) <= 1e-6
+    assert np.max(np.abs(pooled.coef_ - here.coef_)) <= 1e-9
 
 
 def test_conche_train_says_what_is_missing(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ SOLVERS: tuple[dict[str, Any], ...] = (
     dict(solver=conche.Memory(damping="auto"), scaling="running", fit_intercept=True, steps="cg"),
     dict(solver=conche.ElasticNet(0.05), scaling="running", fit_intercept=True),
     dict(solver=conche.ElasticNet(0.02, rank=4)),
+    dict(solver=conche.Memory(sums=True), scaling="running", fit_intercept=True, steps="cg"),
 )
 # directions have signs and a basis of their own, and so have rows that nodes have mixed
 TURNED = ("gram", "root", "principal", "rows", "targets")

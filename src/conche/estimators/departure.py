@@ -73,7 +73,7 @@ def without_node(
     account = state.account
     if account is not None:
         # Of principal directions the probes know H o, columns that went included: no bound is left.
-        unknown = account.blind or not old.solver.meeting.central_state
+        unknown = account.blind or old.solver.meeting in (Meeting.CENTRE, Meeting.PRINCIPAL)
         account = replace(account, objective=account.objective + rise, blind=unknown)
     new = replace(
         state,

@@ -85,7 +85,8 @@ class Judge:
             return 0
         scores, strengths = np.array(self.scores), np.array(self.strengths)
         gain = scores[0] - scores
-        unsure = (strengths < strengths[0]) & (gain <= BETTER * np.sqrt(self.squares))
+        luck = BETTER * np.sqrt(self.squares) * (1 + TIED)  # of one sample, it is the gain itself
+        unsure = (strengths < strengths[0]) & (gain <= luck)
         scores = np.where(unsure, np.inf, scores)
         return int(np.flatnonzero(scores <= scores.min() * (1 + TIED))[0])
 

@@ -260,6 +260,7 @@ def _context(
         sigma=sigma,
         intercept=partition.intercept,
         apart=network.apart or bool(state.setup.homes),
+        secure=network.secure,
         each=judge.strengths,
     )
 

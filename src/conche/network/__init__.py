@@ -4,11 +4,12 @@ from typing import cast
 
 from ..nodes import Setup
 from ..nodes.solvers.base import Meeting
-from .base import CentralNetwork, Coefficients, Lost, Network, Placed
+from .base import CentralNetwork, Coefficients, ForgottenError, Lost, Network, Placed
 from .device import Boundary, DeviceNetwork
 from .elastic_net import CandidateNetwork
 from .graph import Graph
 from .local import LocalNetwork
+from .mixed import MixedNetwork
 from .pooled import PooledNetwork
 from .principal import PrincipalNetwork
 
@@ -16,6 +17,7 @@ __all__ = [
     "CentralNetwork",
     "Coefficients",
     "DeviceNetwork",
+    "ForgottenError",
     "Graph",
     "LocalNetwork",
     "Lost",
@@ -26,6 +28,7 @@ __all__ = [
 
 MEETINGS = {
     Meeting.POOL: PooledNetwork,
+    Meeting.MIXED: MixedNetwork,
     Meeting.CANDIDATES: CandidateNetwork,
     Meeting.PRINCIPAL: PrincipalNetwork,
 }

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..common.arrays import Array, bytes_of, here
-from ..errors import ConcheError, ParameterError
+from ..errors import ConcheError, NodeError, ParameterError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Scaling, Setup, Start
 from ..nodes.scalars import total
 from ..nodes.solvers import Context
@@ -17,6 +17,11 @@ from ..tasks.errands import Errand
 
 EXPECTED = (ConcheError, OSError, ArithmeticError, MemoryError)  # on a node: what is no bug of ours
 Placed = Sequence[Any]  # what stands for the nodes' states here: the states, or references to them
+
+
+class ForgottenError(NodeError):
+    """A worker that failed took along what its nodes had drawn in this task, which nobody else
+    knows: the task has to be learnt again, from its beginning."""
 
 
 class Coefficients(NamedTuple):

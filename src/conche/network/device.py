@@ -54,7 +54,7 @@ class DeviceNetwork(LocalNetwork):
         # whether some nodes would keep more of their past than others
         mixed = setup.solver.remembers and min(counts) <= WIDEST_BLOCK < max(counts)
         filled = max(counts) * len(counts) > MOST_FILLED * sum(counts)
-        pooled = setup.solver.meeting is Meeting.POOL
+        pooled = setup.solver.meeting in (Meeting.POOL, Meeting.MIXED)
         return not (len(counts) == 1 or pooled or mixed or filled)
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
@@ -112,7 +112,7 @@ class Boundary(Wrapped):
         holds = [setup.partition.intercept and k == 0 for k in range(len(start.added))]
         each = zip(states, start.added, holds, strict=False)
         grown = [state.grown(setup.solver, more, own) for state, more, own in each]
-        if isinstance(self.inner, PooledNetwork):
+        if isinstance(self.inner, PooledNetwork) and setup.solver.meeting.central_state:
             grown.append(self.inner.grown(states[-1], start))
         return self.place(grown)
 

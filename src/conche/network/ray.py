@@ -25,6 +25,7 @@ from .base import (
     CentralNetwork,
     Coefficients,
     Each,
+    ForgottenError,
     Placed,
     coefficients,
 )
@@ -305,6 +306,10 @@ class RayNetwork(SecureCrew, CentralNetwork):
     def _so_far(self, w: int) -> list[Call]:
         if self._begun is None:
             return []
+        if self.secure and self._context is not None and self._started().solver.draws:
+            raise ForgottenError(
+                f"{self.placement.called(w)} failed, and what its nodes had drawn is lost"
+            )
         self._noted = None  # one of them may have died with the worker
         calls: list[Call] = [("begin", self._begun[w])]
         if self._context is not None:

@@ -80,7 +80,9 @@ class Form:
         flat = flats[0] if len(flats) == 1 else np.concatenate(flats or [np.zeros(0)])
         own = [flat[places] for places in self.groups]
         bounds = [_bound(x) for x in own]
-        if own and (scales is None or len(scales) != len(own)):
+        if len(scales or ()) != len(own):  # those of a longer message, or none yet
+            scales = None
+        if own and scales is None:
             return _wide(bounds).view(np.uint64)
         head = _wide([*bounds, *map(_sent, flat[self.few].tolist())])
         words = np.empty(self.ends[-1], dtype=np.int64)

@@ -16,7 +16,7 @@ class Wrapped(CentralNetwork):
 
     def __init__(self, inner: CentralNetwork):
         self.inner = inner
-        self.setup, self.apart = inner.setup, inner.apart
+        self.setup, self.apart, self.secure = inner.setup, inner.apart, inner.secure
         self.in_one_place = inner.in_one_place
         self.n_threads = inner.n_threads
 

@@ -108,6 +108,9 @@ class Scaling:
         if not np.array_equal(new["scale"], before):
             whole[:, :p] /= (new["scale"] / before).astype(block.dtype)
             squares = squares * (before / new["scale"]) ** 2
+        if (varies := _unless_constant(new)) is not None:
+            whole[:, :p] *= varies.astype(block.dtype)
+            squares = squares * varies
         return Scaled(whole, new, _ratio(new, numbers), squares)
 
     def _transform(self, block: Array, numbers: Kept, ones: bool) -> Array:
@@ -121,6 +124,8 @@ class Scaling:
         ready[...] = block
         if self.centred:
             ready -= like(ready, numbers["centre"])
+            if (varies := _unless_constant(numbers)) is not None:
+                ready *= like(ready, varies)
         if self.scaling is not None:
             ready /= like(ready, numbers["scale"])
         whole[:, p:] = 1.0
@@ -180,6 +185,13 @@ class Scaling:
             # a column without a sample so far has weight zero, and may still be given its origin
             centre = np.where(old.count > 0, centre, origin)
         return {"seen": seen.to_array(), "centre": centre, "scale": scale}
+
+
+def _unless_constant(numbers: Kept) -> Array | None:
+    """0 for columns that are one number but for its last digits, and 1 for others; None without
+    any. What the mean's rounding leaves of such a column is nothing to learn from."""
+    constant = Spread.from_array(numbers["seen"]).constant
+    return np.where(constant, 0.0, 1.0) if np.any(constant) else None
 
 
 def _ratio(new: Kept, old: Kept) -> Array | None:

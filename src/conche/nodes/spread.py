@@ -198,6 +198,12 @@ class Spread:
         return np.asarray(self.deviations > 1e-20 * self.count * self.mean**2)
 
     @property
+    def constant(self) -> Array:
+        """Which columns are one number, but for the last digits of it."""
+        size = np.maximum(np.abs(self.lowest), np.abs(self.highest))
+        return np.asarray(self.highest - self.lowest <= 8 * np.finfo(float).eps * size)
+
+    @property
     def variance(self) -> Array:
         """The variance of every column."""
         return np.asarray(self.deviations / np.where(self.count > 0, self.count, 1.0))

@@ -12,13 +12,16 @@ from ..common.arrays import Array, column_dots
 from ..common.outputs import Outputs
 from ..common.threads import blas_threads, deserved
 from ..errors import DivergenceError
-from ..network import Coefficients, Lost, Network, Placed
+from ..network import Coefficients, ForgottenError, Lost, Network, Placed
 from ..nodes import Start
 from ..nodes.solvers import Context, Solver
 from ..nodes.solvers.ridge import LEFT_OUT
 from .losses import Loss
 from .objective import Objective
 from .steps import Problem, Standing, Steps
+
+UNSEEN = 1e-10  # of targets' own loss: TIED of that is rounding, and must not choose a strength
+AGAIN = 3  # times that a task is learnt again, because what nodes had drawn was lost
 
 
 class Job(NamedTuple):
@@ -77,6 +80,11 @@ def learn(
     steps : the kind of steps that the rounds take, and when they end before ``n_rounds``.
     """
     with blas_threads(deserved(job.X, network.n_threads)):
+        for _ in range(AGAIN):
+            try:
+                return _learn(network, placed, job, steps, n_rounds)
+            except ForgottenError:  # the nodes' states are what they were
+                network.abandon()
         return _learn(network, placed, job, steps, n_rounds)
 
 
@@ -140,7 +148,7 @@ def _left_out(network: Network, job: Job, after: Array) -> Array | None:
     if loss.root is not None:  # a sample of weight 3 is three, of which one is left out
         h = h / np.maximum(loss.root[:, None] ** 2, 1.0)
     g, c = loss.descent(v, y), loss.curvature(v, y)
-    each = loss.each(v - h * g / np.maximum(1 - c * h, 1e-8), y)
+    each = loss.each(v - h * g / np.maximum(1 - c * h, 1e-8), y) + UNSEEN * loss.each(0 * v, y)
     return np.asarray(each.reshape(len(rows), len(bends), -1).sum(axis=2).T)
 
 

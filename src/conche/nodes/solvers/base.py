@@ -35,6 +35,7 @@ class Meeting(Enum):
 
     CENTRE = "centre"  # nodes propose, the coordinator adds up
     POOL = "pool"  # the coordinator has all columns, rotated, and solves alone
+    MIXED = "mixed"  # the same, but it gets them as one sum, and the past stays with the nodes
     CANDIDATES = "candidates"  # nodes offer columns, and the coordinator solves for those
     PRINCIPAL = "principal"  # nodes propose, and the coordinator corrects with what all share
 
@@ -67,6 +68,7 @@ class Context:
     holds_intercept: bool = False  # whether this one has: its last
     node: int = 0  # its number
     apart: bool = False  # whether nodes are in processes of their own
+    secure: bool = False  # whether nobody else may know what a node draws
     root: Array | None = None  # of the samples' weights, which the block's rows have been given
     stack: Stack | None = None  # where the block holds several nodes' columns: whose are whose
 
@@ -126,6 +128,7 @@ class Solver(ABC, Generic[S]):
 
     discounts: tuple[float, ...] = (1.0,)  # weights of the past per task, to choose from
     remembers: ClassVar[bool] = False  # whether past tasks are kept
+    draws: ClassVar[bool] = False  # whether nodes draw what is their secret, with secure sums
 
     @property
     def meeting(self) -> Meeting:

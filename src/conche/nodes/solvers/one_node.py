@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -117,6 +118,19 @@ class Together(Proposing):
         dots = (column_dots(z, Pz), column_dots(q, Pz), column_dots(Pd, z))
         return Solution(z, PenaltyScalars(*dots, slack))
 
+    def corrected(self, V: Array, z: Array, g: Array, d: Array) -> Array:
+        """z is what factors make of the rows' transpose times what they are to meet. Where it is
+        corrected by what they do not meet yet, row by row, it is as accurate as the rows V of the
+        past and those of the task themselves."""
+        if not self.exact:  # then z only shows the way
+            return z
+        root = self._strength(d) ** 0.5
+        for _ in range(2):
+            past = V.T @ (V @ (-d - z))
+            task = self.block.turned(g - self.block.times(z) / self.tau)
+            z = z + self.by_factors(past + task + root * (root * (self.pull - d) - root * z))
+        return z
+
     def leverage(self, d: Array, rows: Array) -> Array:
         """How much a sample bends its own prediction, a.M^-1 a; strengths x rows."""
         a = self.block.rows(rows).T
@@ -147,7 +161,7 @@ class ByGram(Together):
     @classmethod
     def of(
         cls, block: Stretched, past: Information | None, pull: Array, context: Context
-    ) -> ByGram | None:
+    ) -> Self | None:
         """None where too many digits would be lost."""
         self = cls(block, past, pull, context)
         self.now = block.gram()
@@ -206,17 +220,7 @@ class ByRoot(Together):
         return np.zeros(0)
 
     def inverse(self, r: Array, g: Array, d: Array) -> Array:
-        """r is the rows' transpose times what they are to meet. Where it is corrected by what they
-        do not meet yet, row by row, the triangles are as accurate as the rows themselves."""
-        z = self.by_factors(r)
-        if not self.exact:  # then z only shows the way
-            return z
-        root = self._strength(d) ** 0.5
-        for _ in range(2):
-            past = self.V.T @ (self.V @ (-d - z))
-            task = self.block.turned(g - self.block.times(z) / self.tau)
-            z = z + self.by_factors(past + task + root * (root * (self.pull - d) - root * z))
-        return z
+        return self.corrected(self.V, self.by_factors(r), g, d)
 
     def by_factors(self, r: Array) -> Array:
         pairs = zip(self.factors, parts_of(r, len(self.each)), strict=True)

@@ -18,6 +18,7 @@ from .damped import DampedSolver
 from .elastic_net import ElasticNetSolver
 from .exact import ExactSolver
 from .inexact import InexactSolver
+from .mixed import MixedMemory
 from .pooled import PooledMemory
 from .principal import PrincipalMemory
 from .strengths import STRENGTHS, Strengths
@@ -160,8 +161,8 @@ class Memory(SolverOption):
         from 1 to 0 learn side by side (six times the work), each predicts every task before it
         learns it, and one that forgets becomes the model once it has been surely better.
     sums : whether the coordinator is to see sums over nodes alone, and never what one node sends,
-        rotated or not; networks with secure sums ask for it. The same past, but rounds are needed
-        to find the estimate, up to ``tol``, where they are not otherwise.
+        rotated or not; networks with secure sums ask for it. The same past and the same estimate;
+        more is sent.
 
     Examples
     --------
@@ -183,7 +184,7 @@ class Memory(SolverOption):
         self.sums = sums
 
     def by_sums(self) -> Memory:
-        """Directions that are merged by sums."""
+        """Columns or directions that come together by sums."""
         return Memory(**self.get_params() | {"sums": True})
 
     def solver(
@@ -205,11 +206,11 @@ class Memory(SolverOption):
             discounts = (real("discount", self.discount, most=1.0, beside="'auto'"),)
         each: tuple[float, ...] = (1.0,)
         if auto or damping is None:
-            fits = n_weights + 1 if sums else n_weights  # it goes on as where memory is limited
-            each = side_by_side(fits, rank, sparse) if rank else STRENGTHS if auto else each
-        if n_weights <= rank and not sums:
-            return PooledMemory(damping, discounts, seed, each, not auto)
-        known = (min(rank, n_weights), sparse and rank > 0, sums)
+            each = side_by_side(n_weights, rank, sparse) if rank else STRENGTHS if auto else each
+        if n_weights <= rank:
+            lossless = MixedMemory if sums else PooledMemory
+            return lossless(damping, discounts, seed, each, not auto)
+        known = (rank, sparse and rank > 0, sums)
         return PrincipalMemory(damping, discounts, seed, each, not auto, *known)
 
 
