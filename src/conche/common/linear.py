@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace, is_cupy_array, is_torch_array
@@ -55,8 +55,7 @@ def cholesky(M: Array) -> Array | None:
     """L, its upper half not to be read; None where some M is not positive definite. In NumPy, M is
     in Fortran's order and may be written to."""
     if is_here(M):
-        potrf, _, _ = _lapack(M.dtype.char)
-        L, info = potrf(M, lower=1, overwrite_a=1, clean=0)
+        L, info = _lapack(M.dtype.char).potrf(M, lower=1, overwrite_a=1, clean=0)
         return L if info == 0 else None
     if is_torch_array(M):
         L, info = _torch().linalg.cholesky_ex(M)
@@ -73,20 +72,26 @@ def cholesky(M: Array) -> Array | None:
 
 def reciprocal_condition(L: Array, one_norm: float) -> float:
     """Of M = L L^T in NumPy, whose 1-norm is known: LAPACK's estimate."""
-    _, pocon, _ = _lapack(L.dtype.char)
-    return float(pocon(L, one_norm, uplo="L")[0])
+    return float(_lapack(L.dtype.char).pocon(L, one_norm, uplo="L")[0])
+
+
+def one_norms(M: Array) -> Array:
+    """The 1-norm of every symmetric matrix in a stack."""
+    if is_here(M) and M.ndim == 2:
+        return _lapack(M.dtype.char).lange("1", M.T if M.flags.c_contiguous else M)
+    xp = space(M)
+    sums = xp.sum(xp.abs(M), axis=-2)
+    return xp.max(sums, axis=-1) if M.shape[-1] else xp.sum(sums, axis=-1)
 
 
 def solve_factored(L: Array, b: Array) -> Array:
     """M^-1 b in NumPy."""
-    _, _, potrs = _lapack(L.dtype.char)
-    return potrs(L, b, lower=1)[0]
+    return _lapack(L.dtype.char).potrs(L, b, lower=1)[0]
 
 
 def solve_lower(L: Array, b: Array) -> Array:
     """L^-1 b in NumPy."""
-    found = linalg.solve_triangular(L, b, lower=True, check_finite=False)
-    return np.asarray(found, order="F")
+    return _lapack(L.dtype.char).trtrs(L, b, lower=1)[0]
 
 
 def inverse_of_lower(L: Array) -> Array:
@@ -172,6 +177,17 @@ def _torch() -> Any:
     return import_module("torch")
 
 
+class _Lapack(NamedTuple):
+    """SciPy's routines for one precision: without the checks around them, which take longer than a
+    small matrix does."""
+
+    potrf: Any
+    pocon: Any
+    potrs: Any
+    trtrs: Any
+    lange: Any
+
+
 @cache
-def _lapack(char: str) -> Any:
-    return linalg.get_lapack_funcs(("potrf", "pocon", "potrs"), dtype=np.dtype(char))
+def _lapack(char: str) -> _Lapack:
+    return _Lapack(*linalg.get_lapack_funcs(_Lapack._fields, dtype=np.dtype(char)))

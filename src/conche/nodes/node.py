@@ -31,6 +31,7 @@ from .partition import Partition
 from .scalars import Scalars
 from .scaling import ON_HOST, Kept, Scaling
 from .solvers.base import Context, Solver
+from .spread import Look
 
 if TYPE_CHECKING:
     from .home import Home
@@ -160,7 +161,8 @@ class _Work:
 
     block: Block
     state: NodeState
-    root: Array | None  # of the samples' weights, which the block's rows have
+    look: Look  # at the block
+    root: Array | None = None  # of the samples' weights, which the block's rows have
     squares: Array | None = None  # of the block's columns, where they are known
 
 
@@ -218,19 +220,20 @@ class Node:
             state = self._rescaled(state, scaled.rescaled)
         if root is not None:
             block = scale_rows(block, as_type(root, block.dtype))
+        look = Look(block, root, scaled.spread)  # which is known where samples have no weights
         squares = scaled.squares if root is None else None
         if squares is not None and self.intercept:
             squares = np.append(squares, float(block.shape[0]))
-        self._work = _Work(block, state, root, squares)
+        self._work = _Work(block, state, look, root, squares)
         w = state.weights
         # the first task: spare a pass over the data
         learnt = bool(space(w).any(w != 0))
         predictions = block @ w if learnt else zeros(w, block.shape[0], w.shape[1])
-        return Opening(predictions, self.solver.report(block, state.kept, root), mark)
+        return Opening(predictions, self.solver.report(block, state.kept, look), mark)
 
     def take(self, block: Block, state: NodeState) -> None:
         """Take columns that are ready to be learnt from, and say nothing yet."""
-        self._work = _Work(block, state, None)
+        self._work = _Work(block, state, Look(block, None))
 
     def _rescaled(self, state: NodeState, ratio: Array) -> NodeState:
         """The same estimate and memory for columns whose scale has changed by ``ratio``."""
@@ -243,7 +246,7 @@ class Node:
         """Factorise the block, once for the whole task, with what all nodes agreed on."""
         work = _under_way(self._work)
         own: dict[str, Any] = dict(holds_intercept=self.intercept, node=self.number)
-        context = replace(context, root=work.root, stack=self.stack, **own)
+        context = replace(context, look=work.look, root=work.root, stack=self.stack, **own)
         state = work.state
         sub = self.solver.factorise(work.block, state.weights, state.kept, context)
         nothing = zeros(state.weights, *sub.stacked, sub.size, state.weights.shape[1])

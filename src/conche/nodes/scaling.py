@@ -7,7 +7,7 @@ new data as it treated the old.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -44,6 +44,7 @@ class Scaled(NamedTuple):
     numbers: Kept  # the node's new numbers
     rescaled: Array | None  # new scale over old, per column, where one of them has changed
     squares: Array | None = None  # of the block's columns, without a constant one, where known
+    spread: Callable[[], Spread] | None = None  # of the block's columns, where known
 
 
 @dataclass(frozen=True)
@@ -97,21 +98,28 @@ class Scaling:
         whole = np.empty((n, p + ones), block.dtype)
         whole[:, p:] = 1.0
         before = numbers["scale"] if numbers else np.ones(p)
-        if numbers and np.all(numbers["seen"][0] > 0):
-            centre = numbers["centre"]
-        else:
-            centre = Spread.of(block).mean
-            if numbers:
-                centre = np.where(numbers["seen"][0] > 0, numbers["centre"], centre)
+        known = numbers["seen"][0] > 0 if numbers else np.zeros(p, dtype=bool)
+        centre = numbers["centre"] if numbers else np.zeros(p)
+        if not np.all(known):
+            means = np.add.reduce(block, axis=0, dtype=np.float64) / n
+            centre = np.where(known, centre, means)
         now, squares = Spread.standardised(block, centre, before, whole[:, :p])
+        if not np.all(known):
+            centre = np.where(known, centre, now.mean)
         new = self._updated(numbers, now, centre)
+        by = 1 / new["scale"]
         if not np.array_equal(new["scale"], before):
-            whole[:, :p] /= (new["scale"] / before).astype(block.dtype)
-            squares = squares * (before / new["scale"]) ** 2
+            whole[:, :p] *= (before * by).astype(block.dtype)
+            squares = squares * (before * by) ** 2
         if (varies := _unless_constant(new)) is not None:
             whole[:, :p] *= varies.astype(block.dtype)
-            squares = squares * varies
-        return Scaled(whole, new, _ratio(new, numbers), squares)
+            squares, by = squares * varies, by * varies
+
+        def spread() -> Spread:
+            ready = now.moved(centre, by)
+            return ready.with_ones(n) if ones else ready
+
+        return Scaled(whole, new, _ratio(new, numbers), squares, spread)
 
     def _transform(self, block: Array, numbers: Kept, ones: bool) -> Array:
         if self.missing == "mean":

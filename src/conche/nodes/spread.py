@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -89,6 +91,9 @@ class Spread:
             deviations[doubtful] = column_squares(own)
         ends = (centre + scale * end for end in (mean, low, high))
         middle, lowest, highest = ends
+        if np.any(flat := lowest == highest):  # a constant is its own mean, without rounding
+            exact = (np.where(flat, block[0], x) for x in (middle, lowest, highest))
+            middle, lowest, highest = exact
         count = np.full(p, float(n))
         return cls(count, middle, deviations * scale**2, lowest, highest), squares
 
@@ -182,38 +187,51 @@ class Spread:
             high = np.where(unknown.count > 0, high, known.highest)
         return Spread(count, self.mean + gap * share, deviations, low, high)
 
+    def moved(self, centre: Array, by: Array) -> Spread:
+        """Of the same columns less ``centre``, multiplied ``by`` numbers."""
+        middle, low, high = ((x - centre) * by for x in (self.mean, self.lowest, self.highest))
+        return Spread(self.count, middle, self.deviations * by**2, low, high)
+
+    def with_ones(self, n: float) -> Spread:
+        """And of a constant column, the last, of so many samples."""
+        return Spread(*np.hstack([self.to_array(), [[n], [1.0], [0.0], [1.0], [1.0]]]))
+
+    def some(self, which: Array) -> Spread:
+        """Of some columns."""
+        return Spread(*self.to_array()[:, which])
+
     def rescaled(self, ratio: Array) -> Spread:
         """Of the same columns divided by ``ratio``."""
         ends = self.lowest / ratio, self.highest / ratio
         return Spread(self.count, self.mean / ratio, self.deviations / ratio**2, *ends)
 
-    @property
+    @cached_property
     def settled(self) -> Array:
         """Which columns have samples enough to tell their variation from their level."""
         return np.asarray(self.count >= ENOUGH)
 
-    @property
+    @cached_property
     def varies(self) -> Array:
         """Which columns are more than a constant and its rounding."""
         return np.asarray(self.deviations > 1e-20 * self.count * self.mean**2)
 
-    @property
+    @cached_property
     def constant(self) -> Array:
         """Which columns are one number, but for the last digits of it."""
         size = np.maximum(np.abs(self.lowest), np.abs(self.highest))
         return np.asarray(self.highest - self.lowest <= 8 * np.finfo(float).eps * size)
 
-    @property
+    @cached_property
     def variance(self) -> Array:
         """The variance of every column."""
         return np.asarray(self.deviations / np.where(self.count > 0, self.count, 1.0))
 
-    @property
+    @cached_property
     def scales(self) -> Array:
         """The variance per column; the mean square where it does not vary or samples are few."""
         return np.where(self.settled & self.varies, self.variance, self.variance + self.mean**2)
 
-    @property
+    @cached_property
     def sizes(self) -> Array:
         """As `scales`, but of a column that hardly ever leaves its mean at least what `RARE` says.
 
@@ -223,6 +241,17 @@ class Spread:
         touched: a normal one reaches 4 standard deviations once in 16,000 samples.
         """
         far = np.maximum(self.highest - self.mean, self.mean - self.lowest)
-        return np.where(
-            self.settled & self.varies, np.maximum(self.scales, (RARE * far) ** 2), self.scales
-        )
+        least = np.where(self.settled & self.varies, (RARE * far) ** 2, 0.0)
+        return np.maximum(self.scales, least)
+
+
+class Look:
+    """A task's columns, looked at no more than once: by several, if at all."""
+
+    def __init__(self, block: Block, root: Array | None, known: Callable[[], Spread] | None = None):
+        self._look = known or partial(Spread.of_scaled, block, root)
+
+    @cached_property
+    def spread(self) -> Spread:
+        """Of the columns, whose samples may have been multiplied by the ``root`` of weights."""
+        return self._look()

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..common.arrays import Array, column_dots
 from ..common.outputs import Outputs
-from ..common.threads import blas_threads, deserved
+from ..common.threads import blas_threads, deserved, deserved_by_factors
 from ..errors import DivergenceError
 from ..network import Coefficients, ForgottenError, Lost, Network, Placed
 from ..nodes import Start
@@ -79,7 +79,8 @@ def learn(
     job : the task.
     steps : the kind of steps that the rounds take, and when they end before ``n_rounds``.
     """
-    with blas_threads(deserved(job.X, network.n_threads)):
+    threads = network.n_threads
+    with blas_threads(deserved(job.X, threads), deserved_by_factors(job.X, threads)):
         for _ in range(AGAIN):
             try:
                 return _learn(network, placed, job, steps, n_rounds)
@@ -100,12 +101,14 @@ def _learn(
     problem = Problem(Objective(job.loss, job.Y), network.voices(context), context.intercept)
     now = steps.init(problem, v, network)
     rounds: list[Round] = []
+    finished = False
     for i in range(n_rounds):
         clock = time.perf_counter()
         now = steps.step(problem, now, network)
         _check_finite(now, context.task, i)
         rounds.append(_measured(problem, steps, now, time.perf_counter() - clock, context.weight))
-        if steps.finished(now):
+        finished = steps.finished(now)
+        if finished:
             break
     views = steps.views(problem, now, network)
     after = now.point.v[: len(job.Y)]
@@ -118,7 +121,7 @@ def _learn(
     rounds[0] = replace(rounds[0], sent=rounds[0].sent + network.overhead)
     hidden = _hidden(now, ended.reach, job.Y.dtype, job.X.shape[1], len(rounds)) / context.weight
     rounds = [replace(one, bound=one.bound + hidden) for one in rounds]
-    certified = steps.certified(now) | steps.finished(now)
+    certified = steps.certified(now) | finished
     return Outcome(
         rounds,
         context,

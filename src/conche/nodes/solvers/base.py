@@ -25,6 +25,7 @@ from ...common.arrays import Array, Block
 from ..layout import Layout
 from ..scalars import Scalars
 from ..scaling import Kept
+from ..spread import Look
 
 if TYPE_CHECKING:
     from ..stack import Stack
@@ -69,6 +70,7 @@ class Context:
     node: int = 0  # its number
     apart: bool = False  # whether nodes are in processes of their own
     secure: bool = False  # whether nobody else may know what a node draws
+    look: Look | None = None  # at the node's block
     root: Array | None = None  # of the samples' weights, which the block's rows have been given
     stack: Stack | None = None  # where the block holds several nodes' columns: whose are whose
 
@@ -171,9 +173,9 @@ class Solver(ABC, Generic[S]):
         """Nodes whose number of columns makes the expected error infinite: none, but for Exact."""
         return []
 
-    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
-        """Numbers about the task's block that the coordinator adds up over the nodes; ``root`` is
-        what its rows were multiplied with, the roots of their weights."""
+    def report(self, block: Block, kept: Kept, look: Look) -> Array:
+        """Numbers about the task's block that the coordinator adds up over the nodes; a ``look`` at
+        it shows how far columns vary."""
         return np.zeros(0)
 
     def agree(self, report: Array, context: Context) -> Context:
@@ -224,9 +226,9 @@ class Wrapper(Solver[S]):
 
     base: Solver[Any]
 
-    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
+    def report(self, block: Block, kept: Kept, look: Look) -> Array:
         """The base's."""
-        return self.base.report(block, kept, root)
+        return self.base.report(block, kept, look)
 
     def agree(self, report: Array, context: Context) -> Context:
         """The base's."""

@@ -25,6 +25,7 @@ from scipy import sparse
 from ...common.arrays import Array, Block, as_dense, by_columns, column_squares, scale_rows
 from ..layout import Layout
 from ..scaling import Kept
+from ..spread import Look
 from .base import Context, Meeting, Solver, Subproblem
 from .l1 import Penalty
 from .mixing import mixed
@@ -91,7 +92,7 @@ class CandidateSolver(Solver["CandidateBlock"]):
         """Double, whatever the data are."""
         return "float64"
 
-    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
+    def report(self, block: Block, kept: Kept, look: Look) -> Array:
         """Whether scales have changed; and the number of columns."""
         return np.array([float("ratio" in kept), block.shape[1]])
 

@@ -13,6 +13,7 @@ from ...common.linear import (
     diagonal,
     estimated_condition,
     inverse_of_lower,
+    one_norms,
     reciprocal_condition,
     solve_factored,
     solve_lower,
@@ -41,20 +42,21 @@ class Cholesky:
     @classmethod
     def of(cls, G: Array, ridge: float = 0.0, worst: float | None = None) -> Cholesky | None:
         """Factorise, unless the reciprocal condition number is below ``worst``."""
-        M = with_diagonal(G, ridge)
-        norms = one_norms(M)
-        precise = space(G).finfo(G.dtype)
-        tiny = precise.smallest_normal / precise.eps
-        if not bool(
-            space(G).all((norms > tiny) & (norms < np.inf))
-        ):  # squares over- or underflowed
+        return cls.within(with_diagonal(G, ridge), worst)
+
+    @classmethod
+    def within(cls, M: Array, worst: float | None = None) -> Cholesky | None:
+        """The same of a symmetric M that may be written to; ``worst=0`` looks at no condition."""
+        precise = space(M).finfo(M.dtype)
+        norms, tiny = one_norms(M), precise.smallest_normal / precise.eps
+        if not bool(space(M).all((norms > tiny) & (norms < np.inf))):  # over- or underflowed
             return None
-        L = cholesky(M)
+        L = cholesky(M.T if is_here(M) and M.flags.c_contiguous else M)
         if L is None:
             return None
         limit = float(precise.eps) ** 0.375 if worst is None else worst
         factor = cls(L)
-        return factor if factor.condition(norms) >= limit else None
+        return factor if limit <= 0 or factor.condition(norms) >= limit else None
 
     def condition(self, norms: Array) -> float:
         """The reciprocal condition number, of a stack the worst; estimated."""
@@ -70,13 +72,6 @@ class Cholesky:
     def half(self, b: Array) -> Array:
         """L^-1 b, whose squared length is b^T G^-1 b."""
         return solve_lower(self.L, b) if self.inverse is None else self.inverse @ b
-
-
-def one_norms(M: Array) -> Array:
-    """The 1-norm of every matrix in a stack."""
-    xp = space(M)
-    sums = xp.sum(xp.abs(M), axis=-2)
-    return xp.max(sums, axis=-1) if M.shape[-1] else xp.sum(sums, axis=-1)
 
 
 class Apart:

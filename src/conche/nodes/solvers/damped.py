@@ -8,7 +8,7 @@ import numpy as np
 
 from ...common.arrays import Array, Block
 from ..scaling import Kept
-from ..spread import Spread
+from ..spread import Look
 from .base import Context, Solver
 from .factor import Factored, factorise
 
@@ -25,11 +25,11 @@ class DampedSolver(Solver[Factored]):
 
     damping: float | None = None
 
-    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
+    def report(self, block: Block, kept: Kept, look: Look) -> Array:
         """The sum of the columns' variances, and their number."""
         if self.damping is not None:
             return np.zeros(2)
-        return np.array([Spread.of_scaled(block, root).scales.sum(), block.shape[1]])
+        return np.array([look.spread.scales.sum(), block.shape[1]])
 
     def agree(self, report: Array, context: Context) -> Context:
         """mu: as given, or ten times the mean variance."""

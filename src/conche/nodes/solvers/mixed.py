@@ -36,6 +36,7 @@ from ...common.arrays import (
 from ...common.linear import diagonal, solve_upper
 from ..layout import Layout
 from ..scaling import Kept
+from ..spread import Look
 from .base import Context, Meeting, Solver, Subproblem
 from .cholesky import Cholesky
 from .information import Information, triangle
@@ -67,10 +68,10 @@ class MixedMemory(Ridged["MixedBlock"]):
         """One node that has all columns."""
         return Whole()
 
-    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
+    def report(self, block: Block, kept: Kept, look: Look) -> Array:
         """Also whether its ridge may be another than the last task's."""
         may = bool(kept) and may_change(kept)
-        return np.append(super().report(block, kept, root), may)
+        return np.append(super().report(block, kept, look), may)
 
     def agree(self, report: Array, context: Context) -> Context:
         return replace(super().agree(report[:3], context), turning=bool(report[3]))

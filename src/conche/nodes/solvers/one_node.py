@@ -167,16 +167,16 @@ class ByGram(Together):
         self.now = block.gram()
         weighed = self.now if self.tau == 1.0 else self.now / self.tau
         self.all_of_it = weighed if past is None else past.matrix + weighed
-        factors = [Equilibrated.of(self.all_of_it, strength) for strength in self.each]
-        self.factors = [factor for factor in factors if factor is not None]
-        return self if len(self.factors) == len(self.each) else None
+        factors = Equilibrated.of_each(self.all_of_it, self.each)
+        if factors is None:
+            return None
+        self.factors = factors
+        return self
 
     def bend(self, d: Array, curvature: Array) -> Array:
         G = self.block.weighed(space(curvature).mean(curvature, axis=1) ** 0.5).gram()
         G = G if self.past is None else self.past.matrix + G
-        factors = [Equilibrated.of(G, strength) for strength in self.each]
-        if all(factor is not None for factor in factors):
-            self.factors = [factor for factor in factors if factor is not None]
+        self.factors = Equilibrated.of_each(G, self.each) or self.factors
         return np.zeros(0)
 
     def inverse(self, r: Array, g: Array, d: Array) -> Array:

@@ -24,6 +24,7 @@ import numpy as np
 from ...common.arrays import Array, Block, like
 from ..layout import Layout
 from ..scaling import Kept
+from ..spread import Look
 from .base import Context, Meeting, Solver, Subproblem
 from .one_node import OneNode
 from .ridge import Ridged, Units, may_change
@@ -46,10 +47,10 @@ class PooledMemory(Ridged["PooledBlock"]):
         """One node that has all columns."""
         return OneNode()
 
-    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
+    def report(self, block: Block, kept: Kept, look: Look) -> Array:
         """Also whether its coordinates may change: an open ridge; or a rotation yet to come."""
         may, plain = bool(kept) and may_change(kept), bool(kept) and "rotation" not in kept
-        return np.append(super().report(block, kept, root), [may, plain])
+        return np.append(super().report(block, kept, look), [may, plain])
 
     def agree(self, report: Array, context: Context) -> Context:
         turning = bool(report[3]) or (context.apart and bool(report[4]))

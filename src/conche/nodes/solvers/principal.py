@@ -22,6 +22,7 @@ import numpy as np
 from ...common.arrays import Array, Block, like, zeros
 from ..layout import Layout
 from ..scaling import Kept
+from ..spread import Look
 from .base import Context, Meeting
 from .principal_block import WIDEST_BLOCK, PrincipalBlock
 from .probes import Probes
@@ -60,11 +61,11 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
         most = super().enough(n_columns)
         return min(most, JUDGED) if self.settles and self.sparse else most
 
-    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
+    def report(self, block: Block, kept: Kept, look: Look) -> Array:
         """Also how many directions there are so far, which is the same on all nodes: for every
         column."""
         directions = kept["principal"].shape[0] if "principal" in kept else 0
-        return np.append(super().report(block, kept, root), directions * block.shape[1])
+        return np.append(super().report(block, kept, look), directions * block.shape[1])
 
     def agree(self, report: Array, context: Context) -> Context:
         rows = round(float(report[3] / report[1]))

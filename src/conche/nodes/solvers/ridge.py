@@ -15,11 +15,11 @@ from typing import ClassVar, NamedTuple, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ...common.arrays import Array, Block, columns_of
+from ...common.arrays import Array, Block
 from ...errors import DataError
 from ..layout import Layout
 from ..scaling import GROWN, Kept
-from ..spread import ENOUGH, Spread
+from ..spread import ENOUGH, Look, Spread
 from .base import Context, Solver, Subproblem
 from .cholesky import TOO_LARGE
 from .stretched import Stretched
@@ -73,12 +73,12 @@ class Ridged(Solver[S], ABC):
         """Double, whatever the data are: sums over a whole stream lose what single has."""
         return "float64"
 
-    def report(self, block: Block, kept: Kept, root: Array | None = None) -> Array:
+    def report(self, block: Block, kept: Kept, look: Look) -> Array:
         """The columns' scales (until the ridge is settled), their number, and how many of them have
         too few samples yet."""
         if not _is_open(kept):
             return np.array([0.0, block.shape[1], 0.0])
-        seen = self._spread(block, kept, root)
+        seen = self._spread(kept, look)
         return np.array([seen.scales.sum(), block.shape[1], np.sum(~seen.settled)])
 
     def agree(self, report: Array, context: Context) -> Context:
@@ -112,18 +112,19 @@ class Ridged(Solver[S], ABC):
         new = {"ridge": size**2}
         if _is_open(kept):
             if context.damping == 0 or (self.damping is None and context.open_ridge):
-                new["seen"] = self._spread(block, kept, context.root).to_array()
+                new["seen"] = self._spread(kept, context.look).to_array()
         elif "late" in kept:
-            late, seen = self._late(block, kept, context)
+            late, seen = self._late(kept, context)
             if not np.all(seen.settled):
                 new["late"] = kept["late"].copy()
                 new["late"][:, late] = seen.to_array()
         return new
 
-    def _late(self, block: Block, kept: Kept, context: Context) -> tuple[Array, Spread]:
+    def _late(self, kept: Kept, context: Context) -> tuple[Array, Spread]:
         """Columns that came later than the others and whose ridge is still open."""
         late = kept["late"][0] >= 0
-        now = Spread.of_scaled(columns_of(block, np.flatnonzero(late)), context.root)
+        assert context.look is not None
+        now = context.look.spread.some(late)
         return late, Spread.from_array(kept["late"][:, late]).joined(now)
 
     def laid_out(self, kept: Kept, layout: Layout) -> Kept:
@@ -165,14 +166,14 @@ class Ridged(Solver[S], ABC):
         if not _is_open(kept):
             ridge = kept.get("fresh", kept["ridge"])
             if "late" in kept:
-                late, seen = self._late(block, kept, context)
+                late, seen = self._late(kept, context)
                 given = self.damping is not None
                 own = context.damping if given else column_ridge(seen, context.damping, share)
                 ridge = ridge.copy()
                 ridge[late] = own
             return ridge
         if self.damping is None and context.damping > 0:
-            seen = self._spread(block, kept, context.root)
+            seen = self._spread(kept, context.look)
             if sparse.issparse(block):
                 ridge = np.full(block.shape[1], share * context.damping)
             else:
@@ -184,9 +185,10 @@ class Ridged(Solver[S], ABC):
         return np.maximum(ridge, np.finfo(float).tiny)
 
     @staticmethod
-    def _spread(block: Block, kept: Kept, root: Array | None) -> Spread:
+    def _spread(kept: Kept, look: Look | None) -> Spread:
         """Of this task's columns and those of the tasks before, as long as the scale is open."""
-        now = Spread.of_scaled(block, root)
+        assert look is not None
+        now = look.spread
         return Spread.from_array(kept["seen"]).joined(now) if "seen" in kept else now
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -46,10 +47,19 @@ class Point:
         g = objective.descent(v)
         return cls(v, g, objective.value_at(v, g), penalty)
 
-    @property
+    @cached_property
     def total(self) -> Array:
         """The objective with its penalty."""
         return np.asarray(self.value + self.penalty)
+
+    @cached_property
+    def unseen(self) -> Array:
+        """Changes of the objective that cannot be told from rounding: of itself, and of
+        predictions, which are known to so many digits (an output that is predicted to the last one
+        has an objective of next to nothing, and a share of that is no measure)."""
+        eps = 8 * float(np.finfo(float).eps)
+        g, v = (np.sqrt(column_dots(x, x)) for x in (self.g, self.v))
+        return np.asarray(eps * np.abs(self.total) + 0.5 * (eps * (g + v)) ** 2)
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,11 @@ class Standing(Generic[L]):
     sent: int = 0  # bytes of the last round, both ways, all nodes
     accuracy: float = 0.0  # of the nodes' own solutions
     disagreement: float = 0.0  # between the nodes' predictions
+
+    @cached_property
+    def gap(self) -> Array:
+        """How far the objective is above its optimum, at most; one number per output."""
+        return optimality_gap(self.floor, self.point.total)
 
 
 class Steps(ABC, Generic[N, L]):
@@ -90,12 +105,12 @@ class Steps(ABC, Generic[N, L]):
 
     def bound(self, now: Standing[L]) -> Array:
         """How far the objective is above its optimum, at most; one number per output."""
-        return optimality_gap(now.floor, now.point.total)
+        return now.gap
 
     def certified(self, now: Standing[L]) -> Array:
         """Outputs whose bound is within ``tol`` of the objective that the task began with, or which
         cannot be told from their optimum (of a class that has not appeared yet, all is known)."""
-        enough = np.maximum((self.tol or 0.0) * now.first, _unseen(now.point))
+        enough = np.maximum((self.tol or 0.0) * now.first, now.point.unseen)
         return np.asarray(self.bound(now) <= enough)
 
     @abstractmethod
@@ -200,14 +215,5 @@ def measure(
     rounding = 16 * np.sqrt(len(Az)) * float(np.finfo(Az.dtype).eps)
     done = done | (rz <= rounding * size)
     if isinstance(scalars, PenaltyScalars):
-        done = done | (scalars.slack <= _unseen(point))
+        done = done | (scalars.slack <= point.unseen)
     return zPz, dPz, rz, done
-
-
-def _unseen(point: Point) -> Array:
-    """Changes of the objective that cannot be told from rounding: of itself, and of predictions,
-    which are known to so many digits (an output that is predicted to the last one has an objective
-    of next to nothing, and a share of that is no measure)."""
-    eps = 8 * float(np.finfo(float).eps)
-    g, v = (np.sqrt(column_dots(x, x)) for x in (point.g, point.v))
-    return np.asarray(eps * np.abs(point.total) + 0.5 * (eps * (g + v)) ** 2)
