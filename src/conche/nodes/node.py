@@ -31,6 +31,7 @@ from .partition import Partition
 from .scalars import Scalars
 from .scaling import ON_HOST, Kept, Scaling
 from .solvers.base import Context, Solver
+from .solvers.stretched import Stretched
 from .spread import Look
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class Position(NamedTuple):
 class _Work:
     """What one task needs: the block, and the node's state in the units of this task's columns."""
 
-    block: Block
+    block: Block | Stretched
     state: NodeState
     look: Look  # at the block
     root: Array | None = None  # of the samples' weights, which the block's rows have
@@ -214,22 +215,25 @@ class Node:
         root = start.root
         block = as_type(block, state.weights.dtype)
         squares = None if root is None else root**2
-        scaled = self.scaling.apply(block, state.numbers, squares, self.intercept)
+        stretched = self.solver.stretches
+        scaled = self.scaling.apply(block, state.numbers, squares, self.intercept, stretched)
         block, state = scaled.block, replace(state, numbers=scaled.numbers)
         if scaled.rescaled is not None:
             state = self._rescaled(state, scaled.rescaled)
         if root is not None:
             block = scale_rows(block, as_type(root, block.dtype))
-        look = Look(block, root, scaled.spread)  # which is known where samples have no weights
+        ready = block if scaled.by is None else Stretched(block, scaled.by)
+        look = Look(ready, root, scaled.spread)  # which is known where samples have no weights
         squares = scaled.squares if root is None else None
         if squares is not None and self.intercept:
             squares = np.append(squares, float(block.shape[0]))
-        self._work = _Work(block, state, look, root, squares)
+        self._work = _Work(ready, state, look, root, squares)
         w = state.weights
         # the first task: spare a pass over the data
         learnt = bool(space(w).any(w != 0))
-        predictions = block @ w if learnt else zeros(w, block.shape[0], w.shape[1])
-        return Opening(predictions, self.solver.report(block, state.kept, look), mark)
+        rows = Stretched.of(ready)
+        predictions = rows.times(w) if learnt else zeros(w, block.shape[0], w.shape[1])
+        return Opening(predictions, self.solver.report(ready, state.kept, look), mark)
 
     def take(self, block: Block, state: NodeState) -> None:
         """Take columns that are ready to be learnt from, and say nothing yet."""

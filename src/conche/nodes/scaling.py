@@ -45,6 +45,7 @@ class Scaled(NamedTuple):
     rescaled: Array | None  # new scale over old, per column, where one of them has changed
     squares: Array | None = None  # of the block's columns, without a constant one, where known
     spread: Callable[[], Spread] | None = None  # of the block's columns, where known
+    by: Array | None = None  # what the columns are still to be multiplied by
 
 
 @dataclass(frozen=True)
@@ -76,50 +77,61 @@ class Scaling:
         return self.scaling is None and self.missing == "refuse" and not self.centred
 
     def apply(
-        self, block: Block, numbers: Kept, weights: Array | None = None, ones: bool = False
+        self,
+        block: Block,
+        numbers: Kept,
+        weights: Array | None = None,
+        ones: bool = False,
+        stretched: bool = False,
     ) -> Scaled:
         """Standardise and fill a task's block; the new numbers include this task's samples, with
-        their ``weights``. With ``ones`` a constant column is its last."""
+        their ``weights``. With ``ones`` a constant column is its last. If it may be ``stretched``,
+        columns may keep their units, and are still to be multiplied ``by`` numbers."""
         if self.idle:
             return Scaled(with_ones(block) if ones else block, {}, None)
         if sparse.issparse(block):
             new = self._of_sparse(block, numbers, weights)
             return Scaled(with_ones(block) if ones else block, new, None)
         if self.centred and self.missing == "refuse" and weights is None and is_here(block):
-            return self._in_one_pass(block, numbers, ones)
+            return self._in_one_pass(block, numbers, ones, stretched)
         now = Spread.of(block, self.missing == "mean", weights)
         new = self._updated(numbers, now, now.mean)
         return Scaled(self._transform(block, new, ones), new, _ratio(new, numbers))
 
-    def _in_one_pass(self, block: Array, numbers: Kept, ones: bool) -> Scaled:
+    def _in_one_pass(self, block: Array, numbers: Kept, ones: bool, stretched: bool) -> Scaled:
         """The same for the usual case, where columns are looked at while they are near the
-        processor. They are scaled as before, and once more where that turns out to be another."""
+        processor. They are scaled as before, and once more where that turns out to be another; or
+        not at all, where what they are multiplied by may go with them."""
         n, p = block.shape
         whole = np.empty((n, p + ones), block.dtype)
         whole[:, p:] = 1.0
-        before = numbers["scale"] if numbers else np.ones(p)
         known = numbers["seen"][0] > 0 if numbers else np.zeros(p, dtype=bool)
-        centre = numbers["centre"] if numbers else np.zeros(p)
+        centre, before = np.zeros(p), np.ones(p)
+        if numbers:
+            centre, before = numbers["centre"], numbers["scale"]
         if not np.all(known):
             means = np.add.reduce(block, axis=0, dtype=np.float64) / n
             centre = np.where(known, centre, means)
-        now, squares = Spread.standardised(block, centre, before, whole[:, :p])
+        own = None if stretched else before
+        now, squares = Spread.centred(block, centre, whole[:, :p], own)
         if not np.all(known):
             centre = np.where(known, centre, now.mean)
         new = self._updated(numbers, now, centre)
         by = 1 / new["scale"]
-        if not np.array_equal(new["scale"], before):
-            whole[:, :p] *= (before * by).astype(block.dtype)
-            squares = squares * (before * by) ** 2
         if (varies := _unless_constant(new)) is not None:
-            whole[:, :p] *= varies.astype(block.dtype)
-            squares, by = squares * varies, by * varies
+            by = by * varies
+        more = by if stretched else before * by  # than they have been multiplied by already
+        if not stretched and np.any(more != 1.0):
+            whole[:, :p] *= more.astype(block.dtype)
 
         def spread() -> Spread:
             ready = now.moved(centre, by)
             return ready.with_ones(n) if ones else ready
 
-        return Scaled(whole, new, _ratio(new, numbers), squares, spread)
+        ratio, left = _ratio(new, numbers), None
+        if stretched:
+            left = np.append(by, 1.0) if ones else by
+        return Scaled(whole, new, ratio, squares * more**2, spread, left)
 
     def _transform(self, block: Array, numbers: Kept, ones: bool) -> Array:
         if self.missing == "mean":

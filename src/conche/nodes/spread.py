@@ -66,20 +66,23 @@ class Spread:
         return seen
 
     @classmethod
-    def standardised(
-        cls, block: Array, centre: Array, scale: Array, out: Array
+    def centred(
+        cls, block: Array, centre: Array, out: Array, scale: Array | None = None
     ) -> tuple[Spread, Array]:
-        """Make ``out`` (block - centre) / scale, a part at a time that stays near the processor.
-        Answers the spread of the block, and the sums of squares of ``out``'s columns."""
+        """Make ``out`` block - centre, over ``scale`` if there is one, a part at a time that stays
+        near the processor. Answers the spread of the block, and the sums of squares of ``out``'s
+        columns."""
         n, p = block.shape
-        taken, by = centre.astype(block.dtype), (1 / scale).astype(block.dtype)
+        taken = centre.astype(block.dtype)
+        by = None if scale is None else (1 / scale).astype(block.dtype)
         rows = max(CHUNK // (block.itemsize * max(p, 1)), 1)
         sums, squares = np.zeros(p), np.zeros(p)
         low, high = np.full(p, np.inf), np.full(p, -np.inf)
         for first in range(0, n, rows):
             part = out[first : first + rows]
             np.subtract(block[first : first + rows], taken, out=part)
-            np.multiply(part, by, out=part)
+            if by is not None:
+                np.multiply(part, by, out=part)
             sums += np.add.reduce(part, axis=0, dtype=np.float64)
             squares += column_squares(part)
             np.minimum(low, np.minimum.reduce(part, axis=0), out=low)
@@ -89,13 +92,14 @@ class Spread:
         if np.any(doubtful := (squares > 0) & (deviations < DIGITS * squares)):
             own = out[:, doubtful] - mean[doubtful]
             deviations[doubtful] = column_squares(own)
-        ends = (centre + scale * end for end in (mean, low, high))
+        size = 1.0 if scale is None else scale
+        ends = (centre + size * end for end in (mean, low, high))
         middle, lowest, highest = ends
         if np.any(flat := lowest == highest):  # a constant is its own mean, without rounding
             exact = (np.where(flat, block[0], x) for x in (middle, lowest, highest))
             middle, lowest, highest = exact
         count = np.full(p, float(n))
-        return cls(count, middle, deviations * scale**2, lowest, highest), squares
+        return cls(count, middle, deviations * size**2, lowest, highest), squares
 
     @classmethod
     def of_scaled(cls, block: Block, root: Array | None) -> Spread:

@@ -130,6 +130,7 @@ class Solver(ABC, Generic[S]):
 
     discounts: tuple[float, ...] = (1.0,)  # weights of the past per task, to choose from
     remembers: ClassVar[bool] = False  # whether past tasks are kept
+    stretches: ClassVar[bool] = False  # whether blocks may be `Stretched`
     draws: ClassVar[bool] = False  # whether nodes draw what is their secret, with secure sums
 
     @property

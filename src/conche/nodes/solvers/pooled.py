@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ _AT_HOME: ContextVar[str] = ContextVar("at_home", default="")  # and so may a se
 @dataclass(frozen=True)
 class PooledMemory(Ridged["PooledBlock"]):
     """A node's part: it knows its ridge and its rotation, and keeps them."""
+
+    stretches: ClassVar[bool] = True
 
     @property
     def meeting(self) -> Meeting:

@@ -104,7 +104,7 @@ class Ridged(Solver[S], ABC):
                 change = np.where(kept["new"], 1.0, change)
             if np.all(change == 1.0):
                 change = None
-        return Units(Stretched(block, 1 / size), size, change)
+        return Units(Stretched.of(block).further(1 / size), size, change)
 
     def settled(self, block: Block, kept: Kept, context: Context, size: Array) -> dict[str, Array]:
         """What to keep of the ridge: also the columns' scales, while too few samples were seen of

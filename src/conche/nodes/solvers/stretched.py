@@ -31,6 +31,10 @@ class Stretched:
         """Of the columns."""
         return self.block.dtype
 
+    def further(self, by: Array) -> Stretched:
+        """Stretched by more."""
+        return Stretched(self.block, by if self.by is None else self.by * by)
+
     def times(self, z: Array) -> Array:
         """A diag(by) z."""
         return self.block @ (z if self.by is None else like(z, self.by)[:, None] * z)
