@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController, threadpool_info
 
 import conche
 from conche.common import threads
@@ -206,6 +206,19 @@ def test_who_asks_for_the_fewest_threads_is_obeyed() -> None:
             assert blas() == {1}
         assert blas() == {1}
     assert blas() == before
+
+
+def test_factors_may_have_fewer_threads_than_products() -> None:
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    scipys = [Path(library.filepath).parent.name.startswith("scipy") for library in libraries]
+    before = [library.num_threads for library in libraries]
+    with threads.blas_threads(2, 1):
+        now = [library.num_threads for library in libraries]
+    assert now == [min(had, 1 if own else 2) for had, own in zip(before, scipys, strict=True)]
+    assert [library.num_threads for library in libraries] == before
+    tall = np.empty((threads.WORTH_ALL_FACTORS, threads.WORTH_ALL_FACTORS), dtype=np.int8)
+    assert threads.deserved_by_factors(tall, 3) == 3
+    assert threads.deserved_by_factors(tall[:, :-1], 3) == 1
 
 
 def test_threads_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

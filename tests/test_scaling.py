@@ -12,7 +12,7 @@ from scipy import sparse
 
 import conche
 from conche import Memory, Task
-from conche.common.arrays import Array
+from conche.common.arrays import Array, with_ones
 from conche.nodes import Scaling
 from conche.nodes.spread import Spread
 
@@ -257,3 +257,45 @@ def test_a_column_that_hardly_ever_leaves_its_mean_counts_for_its_farthest_sampl
             parts = parts.joined(Spread.of(part))
         np.testing.assert_allclose(parts.sizes, seen.sizes)
         np.testing.assert_allclose(seen.rescaled(np.full(3, 10.0)).sizes, seen.sizes / 100)
+
+
+@pytest.mark.parametrize("scale", [None, "own"])
+def test_one_look_sees_what_two_see(scale: str | None) -> None:
+    """Columns are centred and looked at in one pass; the plain way is to look at them first."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((700, 6)) * [1, 1e-6, 1e6, 1, 1, 1] + [0, 1e-3, 3e6, 1e4, 0, 0]
+    X[:, 4], X[:, 5] = 0.1, rng.random(700) < 0.01
+    centre = X.mean(axis=0) + 0.3 * X.std(axis=0)
+    by = np.ones(6) if scale is None else 1 + X.std(axis=0)
+    out = np.empty_like(X)
+    seen, squares = Spread.centred(X, centre, out, None if scale is None else by)
+    np.testing.assert_allclose(out, (X - centre) / by, rtol=1e-13, atol=1e-300)
+    np.testing.assert_allclose(squares, np.sum(out**2, axis=0), rtol=1e-12)
+    plain = Spread.of(X)
+    size = np.abs(X).max(axis=0)
+    units = [np.ones(6), size, size**2, size, size]
+    for now, then, unit in zip(seen.to_array(), plain.to_array(), units, strict=True):
+        np.testing.assert_allclose(now / unit, then / unit, rtol=1e-9, atol=1e-12)
+    assert seen.mean[4] == seen.lowest[4] == 0.1  # a constant is its own mean
+    moved, ready = seen.moved(centre, 1 / by).with_ones(700), with_ones(out)
+    for now, then in zip(moved.to_array(), Spread.of(ready).to_array(), strict=True):
+        np.testing.assert_allclose(now, then, rtol=1e-9, atol=1e-9 * np.abs(then).max())
+
+
+def test_columns_that_keep_their_units_are_the_scaled_ones() -> None:
+    rng = np.random.default_rng(6)
+    first = rng.standard_normal((50, 4)) * [1, 100, 1, 1] + [0, 5, 1e3, 2]
+    first[:, 3] = 2.0
+    later = first[:30] * [1, 1, 7, 1]  # varies more than it did: its scale changes
+    scaling = Scaling("first", centred=True)
+    numbers: Mapping[str, Array] = {}
+    others: Mapping[str, Array] = {}
+    for part in (first, later):
+        plain = scaling.apply(part, numbers, ones=True)
+        stretched = scaling.apply(part, others, ones=True, stretched=True)
+        assert plain.by is None and stretched.by is not None
+        assert plain.squares is not None and stretched.squares is not None
+        np.testing.assert_allclose(stretched.block * stretched.by, plain.block, rtol=1e-12)
+        np.testing.assert_allclose(stretched.squares, plain.squares, rtol=1e-12)
+        numbers, others = plain.numbers, stretched.numbers
+    np.testing.assert_allclose(others["scale"], numbers["scale"], rtol=1e-13)

@@ -198,8 +198,8 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     fading = state.stiffness.fading(state.labels, lesson.labels)
     state = replace(state, labels=lesson.labels, began=began)
     steps = choose_steps(lesson.steps, state.setup.solver, network, lesson.tol)
-    context = _context(state, network, lesson, judge, steps.sigma(len(state.setup.partition)))
-    context = replace(context, discount=fading * context.discount)
+    sigma = steps.sigma(len(state.setup.partition))
+    context = _context(state, network, lesson, judge, sigma, fading)
     Y = np.asarray(lesson.Y, dtype=state.schema.dtype)
     job = Job(
         lesson.X,
@@ -244,7 +244,12 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
 
 
 def _context(
-    state: StreamState, network: Network, lesson: Lesson, judge: Judge, sigma: float
+    state: StreamState,
+    network: Network,
+    lesson: Lesson,
+    judge: Judge,
+    sigma: float,
+    fading: float,
 ) -> Context:
     """What all nodes are told of a task before they agree on more."""
     n, partition = lesson.X.shape[0], state.setup.partition
@@ -256,7 +261,7 @@ def _context(
         smoothness=lesson.loss.smoothness,
         quadratic=lesson.loss.quadratic,
         damping=state.agreed,
-        discount=state.discount,
+        discount=fading * state.discount,
         sigma=sigma,
         intercept=partition.intercept,
         apart=network.apart or bool(state.setup.homes),
