@@ -165,12 +165,15 @@ def test_points_are_simulated_and_stopped(page: Any, server: Server) -> None:
 
 def test_figures_are_saved_with_their_command(page: Any, server: Server) -> None:
     go(page, server, SMALL)
-    command = "conche plan --features 24 --samples 40 --tasks 4 --shared 12 --noise 0.1"
-    assert page.text_content(".command code") == command
+    settled(page)
+    options = "--features 24 --samples 40 --tasks 4 --shared 12 --noise 0.1"
+    command = f"conche explore --csv error-over-nodes {options}"
+    assert page.text_content(".figure .command code") == command
+    assert page.text_content(".advice-panel .command code") == f"conche plan {options}"
     svg = saved(page, "SVG").decode()
     assert f"<desc>{command}</desc>" in svg and "class=" not in svg and "var(" not in svg
     png = saved(page, "PNG")
-    assert png[:8] == b"\x89PNG\r\n\x1a\n" and f"tEXtComment\0{command}".encode() in png
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and f"iTXtComment\0\0\0\0\0{command}".encode() in png
     assert saved(page, "CSV").decode().startswith(f"# {command}\n")
 
 

@@ -50,14 +50,14 @@ function scales({ x, y, series, box }) {
   const positive = low > 0;
   const logarithmic = y.log === true || (y.log === "auto" && positive && high > 20 * low);
   if (y.most) high = Math.min(high, Math.max(y.most, low));
-  const make = x.log ? log : linear;
-  const across = make(xr, [box.left, box.right], x.base ?? 10);
+  const room = [box.left, box.right];
+  const across = x.log ? log(xr, room, x.base ?? 10) : linear(xr, room, true); // counts, all of them
   if (logarithmic && positive) {
     return { x: across, y: log([low / 1.15, high * 1.15], [box.bottom, box.top]) };
   }
-  const room = 0.06 * (high - low || Math.abs(high) || 1);
-  low = y.zero !== false && positive && low < 0.6 * high ? 0 : low - room;
-  return { x: across, y: linear([low, high + room], [box.bottom, box.top]) };
+  const more = 0.06 * (high - low || Math.abs(high) || 1);
+  low = y.zero !== false && positive && low < 0.6 * high ? 0 : low - more;
+  return { x: across, y: linear([low, high + more], [box.bottom, box.top]) };
 }
 
 function drawBand(band, axes, box) {
