@@ -36,7 +36,6 @@ def description(
     *,
     seconds: Sequence[float] = (),
     found: Evaluation | None = None,
-    command: str = "",
     explored: Sequence[str] = (),
     name: str = "",
     on: str = "test",
@@ -49,9 +48,8 @@ def description(
     file : which they are from.
     seconds : that the tasks took, where they are known.
     found : how well it does on test tasks, if that was looked at.
-    command : what made it, where that was typed to write a report; otherwise every figure has the
-        one of ``conche explore`` that prints its numbers.
-    explored : what ``conche explore`` was given; the file unless given.
+    explored : what ``conche explore`` was given, for the command that prints a figure's numbers;
+        the file unless given.
     name : of the file, as it is shown; its own unless given.
     on : which tasks ``found`` is about: test, or training.
     """
@@ -78,11 +76,11 @@ def description(
     known["without"] = NO_MATRIX.format(file=shlex.quote(known["file"])) if found is None else None
     known["error"] = "error rate" if known["classes"] is not None else "mean squared error"
     looked = shlex.join(["conche", "explore", *(explored or [known["file"]])])
-    known["command"] = command or looked
+    known["command"] = looked
     known["versions"] = versions()
     plain: dict[str, Any] = defined(known)
     plain["figures"] = {
-        figure: {**table._asdict(), "command": command or f"{looked} --csv {figure}"}
+        figure: {**table._asdict(), "command": f"{looked} --csv {figure}"}
         for figure, table in model_tables(plain).items()
     }
     return plain

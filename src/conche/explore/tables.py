@@ -30,7 +30,8 @@ def model_tables(known: Mapping[str, Any]) -> dict[str, Table]:
             tables["average"] = _average(found)
     if known["history"]:
         tables["before-and-after"] = _picked(known["history"], ("before", "after"))
-        tables["costs"] = _picked(known["history"], ("bytes", "seconds"))
+        timed = any(record.get("seconds") for record in known["history"])
+        tables["costs"] = _picked(known["history"], ("bytes", "seconds") if timed else ("bytes",))
     if known["spectrum"] is not None:
         values = known["spectrum"]["values"]
         tables["spectrum"] = of_columns(

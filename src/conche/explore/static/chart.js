@@ -40,10 +40,10 @@ function finite(values) {
 
 function scales({ x, y, series, box }) {
   const xs = finite(series.flatMap((each) => each.x ?? []));
-  const ys = finite(series.flatMap((each) => each.level ?? each.y.map((v, i) => {
+  const ys = finite(series.flatMap((each) => (each.y ?? [each.level]).flatMap((v, i) => {
     const e = each.stderr?.[i] ?? 0;
-    return v === null ? null : [v - e, v + e];
-  }).flat()));
+    return v === null ? [] : [v - e, v + e]; // null: unbounded
+  })));
   const xr = x.range ?? [Math.min(...xs), Math.max(...xs)];
   let low = ys.length ? Math.min(...ys) : 0;
   let high = ys.length ? Math.max(...ys) : 1;
@@ -151,7 +151,7 @@ function path(points) {
 
 function spoken(series, x) {
   return series.map((each) => {
-    if (each.level !== undefined) return `${each.name}: ${number(each.level)} throughout`;
+    if (each.level !== undefined) return `${each.name}: ${number(each.level ?? Infinity)} throughout`;
     const there = finite(each.y);
     if (!there.length) return `${each.name}: nothing to show`;
     const least = Math.min(...there);

@@ -17,7 +17,12 @@ export function commandLine() {
     say("The command is copied");
   });
   const node = h("div", { className: "command", hidden: true }, code, copy);
-  return { node, show(text) { code.textContent = text; node.hidden = !text; } };
+  const show = (text) => { // lines break between words, not within --options
+    const words = text.split(" ").map((word) => h("span", {}, word));
+    code.replaceChildren(...words.flatMap((word, i) => (i ? [" ", word] : [word])));
+    node.hidden = !text;
+  };
+  return { node, show };
 }
 
 // spec: {title, name, draw(width) -> holder, legend, columns, rows, command, note}
