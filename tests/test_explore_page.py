@@ -206,6 +206,13 @@ def test_tasks_over_chosen_nodes(page: Any, server: Server) -> None:
     page.wait_for_selector(".verdicts li:text-matches('^K = 4')")
 
 
+@pytest.mark.parametrize("T", [1, 3, 16, 90])
+def test_the_axis_of_tasks_has_whole_numbers(page: Any, server: Server, T: int) -> None:
+    go(page, server, f"&p=24&n=40&T={T}&shared=12&view=tasks&k=1")
+    ticks = page.locator(".figure svg .grid text[text-anchor='middle']").all_text_contents()
+    assert ticks and all(1 <= int(tick) <= T for tick in ticks)
+
+
 def test_learning_curves_by_round(page: Any, server: Server) -> None:
     go(page, server, f"{SMALL}&view=tasks&k=2&rounds=3&trials=10")
     page.get_by_role("button", name="Simulate round by round").click()
@@ -245,6 +252,24 @@ def test_a_model_is_dropped_in(page: Any, server: Server, trained: Path, tmp_pat
     page.set_input_files("#file", other)
     page.wait_for_selector(".summary h2:text-is('other.conche')")
     assert "conche evaluate other.conche" in page.text_content(".model > .note")
+
+
+@pytest.mark.parametrize("view", ["nodes", "model"])
+def test_a_model_is_dropped_anywhere(page: Any, server: Server, trained: Path, view: str) -> None:
+    go(page, server, f"{SMALL}&view={view}")
+    data = list((trained / "m.conche").read_bytes())
+    page.evaluate(
+        """data => {
+          const files = new DataTransfer();
+          files.items.add(new File([new Uint8Array(data)], "dropped.conche"));
+          const event = { bubbles: true, cancelable: true, dataTransfer: files };
+          const place = document.querySelector(".figure");
+          for (const kind of ["dragover", "drop"]) place.dispatchEvent(new DragEvent(kind, event));
+        }""",
+        data,
+    )
+    page.wait_for_selector(".summary h2:text-is('dropped.conche')")
+    assert state(page)["view"] == "model"
 
 
 def test_the_views_are_reached_by_keys_and_by_the_back_button(page: Any, server: Server) -> None:

@@ -35,8 +35,9 @@ export function tasksView() {
       name: `Algorithm 1, K = ${whole(each.n_nodes)}`, className: COLOURS[i], x: answer.tasks, y: each.errors,
       mark: answer.tasks.length <= 40 ? MARKS[i % 4] : null,
     }));
-    series.push({ name: "Conche method", className: "s1", x: answer.tasks, y: answer.conche });
-    series.push({ name: "Offline, all tasks so far", className: "s4 dot", x: answer.tasks, y: answer.offline });
+    const mark = answer.tasks.length === 1 ? "diamond" : null; // one point is no line
+    series.push({ name: "Conche method", className: "s1", x: answer.tasks, y: answer.conche, mark });
+    series.push({ name: "Offline, all tasks so far", className: "s4 dot", x: answer.tasks, y: answer.offline, mark });
     for (const each of points) {
       const i = chosen().indexOf(each.n_nodes);
       series.push({ name: `simulated, K = ${whole(each.n_nodes)}`, className: `${COLOURS[i]} hollow`, line: false, mark: MARKS[i % 4], x: answer.tasks, y: each.mean, stderr: each.stderr });
