@@ -2,8 +2,9 @@
 
     python docs/check_site.py site
 
-Links to other sites are only links. But what a page loads by itself (scripts, styles, fonts,
-images) must be a file of this one: it is read offline, and nobody is told who reads it.
+Links to other sites are not followed, but must be well formed. What a page loads by itself
+(scripts, styles, fonts, images) must be a file of this one: it is read offline, and nobody is told
+who reads it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 LOADING = ("script", "img", "iframe", "audio", "video", "source", "embed", "object", "link")
 ELSEWHERE = re.compile(r"^(?:[a-z]+:)?//", re.I)
+OUTSIDE = re.compile(r"^(?:https://[\w-]+(?:\.[\w-]+)+(?:/\S*)?|mailto:\S+@\S+)$")
 IN_STYLES = re.compile(r"""(?:@import\s*(?:url\()?|url\()\s*["']?([^"')\s;]+)""")
 
 
@@ -55,6 +57,8 @@ def problems(site: Path) -> list[str]:
         for link in {*page.links, *page.loads}:
             parts = urlsplit(link)
             if ELSEWHERE.match(link) or parts.scheme:
+                if link in page.links and not OUTSIDE.match(link):
+                    found.append(f"{path.relative_to(site)}: not an address {link}")
                 continue
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.is_file():

@@ -165,12 +165,15 @@ def test_points_are_simulated_and_stopped(page: Any, server: Server) -> None:
 
 def test_figures_are_saved_with_their_command(page: Any, server: Server) -> None:
     go(page, server, SMALL)
-    command = "conche plan --features 24 --samples 40 --tasks 4 --shared 12 --noise 0.1"
-    assert page.text_content(".command code") == command
+    settled(page)
+    options = "--features 24 --samples 40 --tasks 4 --shared 12 --noise 0.1"
+    command = f"conche explore --csv error-over-nodes {options}"
+    assert page.text_content(".figure .command code") == command
+    assert page.text_content(".advice-panel .command code") == f"conche plan {options}"
     svg = saved(page, "SVG").decode()
     assert f"<desc>{command}</desc>" in svg and "class=" not in svg and "var(" not in svg
     png = saved(page, "PNG")
-    assert png[:8] == b"\x89PNG\r\n\x1a\n" and f"tEXtComment\0{command}".encode() in png
+    assert png[:8] == b"\x89PNG\r\n\x1a\n" and f"iTXtComment\0\0\0\0\0{command}".encode() in png
     assert saved(page, "CSV").decode().startswith(f"# {command}\n")
 
 
@@ -201,6 +204,13 @@ def test_tasks_over_chosen_nodes(page: Any, server: Server) -> None:
     assert state(page)["k"] == "2,8"
     page.go_back()
     page.wait_for_selector(".verdicts li:text-matches('^K = 4')")
+
+
+@pytest.mark.parametrize("T", [1, 3, 16, 90])
+def test_the_axis_of_tasks_has_whole_numbers(page: Any, server: Server, T: int) -> None:
+    go(page, server, f"&p=24&n=40&T={T}&shared=12&view=tasks&k=1")
+    ticks = page.locator(".figure svg .grid text[text-anchor='middle']").all_text_contents()
+    assert ticks and all(1 <= int(tick) <= T for tick in ticks)
 
 
 def test_learning_curves_by_round(page: Any, server: Server) -> None:
@@ -242,6 +252,24 @@ def test_a_model_is_dropped_in(page: Any, server: Server, trained: Path, tmp_pat
     page.set_input_files("#file", other)
     page.wait_for_selector(".summary h2:text-is('other.conche')")
     assert "conche evaluate other.conche" in page.text_content(".model > .note")
+
+
+@pytest.mark.parametrize("view", ["nodes", "model"])
+def test_a_model_is_dropped_anywhere(page: Any, server: Server, trained: Path, view: str) -> None:
+    go(page, server, f"{SMALL}&view={view}")
+    data = list((trained / "m.conche").read_bytes())
+    page.evaluate(
+        """data => {
+          const files = new DataTransfer();
+          files.items.add(new File([new Uint8Array(data)], "dropped.conche"));
+          const event = { bubbles: true, cancelable: true, dataTransfer: files };
+          const place = document.querySelector(".figure");
+          for (const kind of ["dragover", "drop"]) place.dispatchEvent(new DragEvent(kind, event));
+        }""",
+        data,
+    )
+    page.wait_for_selector(".summary h2:text-is('dropped.conche')")
+    assert state(page)["view"] == "model"
 
 
 def test_the_views_are_reached_by_keys_and_by_the_back_button(page: Any, server: Server) -> None:

@@ -84,6 +84,7 @@ def test_a_site_that_is_not_whole_is_noticed(tmp_path: Path) -> None:
     assert problems(tmp_path) == []
     (tmp_path / "b.html").write_text(
         '<a href="#gone">b</a><a href="c.html">c</a><script src="//cdn.org/x.js"></script>'
+        '<a href="https://x .org">x</a><a href="htps://x.org">x</a>'
         "<style>@import url(https://fonts.org/f.css);</style>"
     )
     (tmp_path / "c.css").write_text("@font-face { src: url('https://fonts.org/f.woff') }")
@@ -93,5 +94,7 @@ def test_a_site_that_is_not_whole_is_noticed(tmp_path: Path) -> None:
         "b.html: fetches https://fonts.org/f.css",
         "b.html: no anchor #gone",
         "b.html: no file c.html",
+        "b.html: not an address htps://x.org",
+        "b.html: not an address https://x .org",
         "c.css: fetches https://fonts.org/f.woff",
     ]

@@ -22,6 +22,7 @@ OPTIONS = {  # Python's parameters, and what they are called here
 }
 SAME = "solver steps tol network scaling missing loss seed rank damping discount alpha metric drop"
 SAME += " categories dates separator drift energy bandwidth latency device rows workers"
+SAME += " shared noise rounds trials"
 OPTIONS |= {name: name for name in SAME.split()}
 WRITTEN = re.compile(rf"\b({'|'.join(OPTIONS)})=(?:'([^']*)'|([^\s,;:()]+))")
 

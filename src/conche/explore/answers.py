@@ -17,6 +17,7 @@ from ..planner.question import Question
 from .settings import MOST_NODES, Setting
 
 GRID = 600  # numbers of nodes at which bad sizes are looked for
+MOST_SHOWN = 12  # simulated points
 DRAWN_NODES = 128  # at most, where moments of several rounds must be drawn
 
 
@@ -35,7 +36,8 @@ def curve_answer(setting: Setting) -> dict[str, Any]:
         "offline": float(offline_error(alike, n, setting.noise_var)[-1]),
         "best": {"n_nodes": best, "error": errors[best]},
         "bands": bands(setting),
-        "command": setting.command(),
+        "simulate": points(list(errors)),
+        "command": setting.csv_command("error-over-nodes"),
     }
 
 
@@ -47,6 +49,7 @@ def advice_answer(setting: Setting) -> dict[str, Any]:
         "conche": memory.error,
         "rank": memory.rank,
         "text": advice.text,
+        "command": setting.plan_command(),
         "assumptions": advice.assumptions,
         "methods": [
             {
@@ -64,6 +67,12 @@ def advice_answer(setting: Setting) -> dict[str, Any]:
             )
         ],
     }
+
+
+def points(nodes: list[int]) -> list[int]:
+    """Powers of two among them, not too many: where points are simulated."""
+    few = [K for K in nodes if K & (K - 1) == 0]
+    return few[:: -(-len(few) // MOST_SHOWN)]
 
 
 def bands(setting: Setting) -> list[dict[str, Any]]:
@@ -112,12 +121,10 @@ def tasks_answer(setting: Setting, nodes: list[int]) -> dict[str, Any]:
         curves = [{"n_nodes": K, "errors": row} for K, row in zip(nodes, found, strict=True)]
     else:
         for K in nodes:
-            known = _can(setting, K)
-            errors = (
-                question.curve(even_sizes(p, K), n_rounds=setting.n_rounds)
-                if known
-                else np.full(T, np.nan)
-            )
+            known, errors = _can(setting, K), np.full(T, np.nan)
+            if known:
+                with blas_threads(1):
+                    errors = question.curve(even_sizes(p, K), n_rounds=setting.n_rounds)
             curves.append({"n_nodes": K, "errors": errors, "drawn_too_large": not known})
     alike = Similarity.shared(T, [p], setting.n_shared)
     advice = _plan(setting)
@@ -129,7 +136,8 @@ def tasks_answer(setting: Setting, nodes: list[int]) -> dict[str, Any]:
         "conche": ridge * (1 + advice.memory.loss),
         "damping": advice.memory.damping,
         "radii": even_radii(p, nodes, n),
-        "command": _python(setting, nodes),
+        "command": setting.csv_command("error-over-tasks", nodes),
+        "by_round": setting.csv_command("learning-curves"),
     }
 
 
@@ -152,15 +160,3 @@ def _question(setting: Setting) -> Question:
 def _can(setting: Setting, K: int) -> bool:
     """Whether errors of several rounds are had in little time."""
     return K <= DRAWN_NODES or setting.n_features // K > setting.n_samples + 1
-
-
-def _python(setting: Setting, nodes: list[int]) -> str:
-    """A line of Python that prints the curves."""
-    p = setting.n_features
-    sizes = f"[{p} // K + (k < {p} % K) for k in range(K)]"
-    return (
-        f'python -c "from conche import theory; [print(K, theory.generalization_error('
-        f"theory.Similarity.shared({setting.n_tasks}, {sizes}, {setting.n_shared:.12g}), "
-        f"{setting.n_samples}, {setting.noise_var:.12g}, n_rounds={setting.n_rounds})) "
-        f'for K in {nodes}]"'
-    )

@@ -21,7 +21,7 @@ from ..common.words import one_line
 from ..errors import ConcheError, ParameterError
 from .guard import RefusedError
 from .jobs import Jobs, TooManyError
-from .settings import Setting, Wish, nodes_listed
+from .settings import Setting, Wish, curves_of
 from .shown import Shown
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -104,7 +104,7 @@ class Page:
     async def tasks(self, request: Request) -> Response:
         """The error over tasks, for chosen numbers of nodes."""
         setting = _setting(request)
-        chosen = nodes_listed(request.query_params.get("nodes", "1,8"), setting.n_features)
+        chosen = curves_of(request.query_params.get("nodes", "1,8"), setting)
         return await _answer(lambda: _answers().tasks_answer(setting, chosen))
 
     async def model(self, request: Request) -> Response:

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import ParameterError
@@ -44,7 +44,15 @@ class Job:
             "why": self.why,
             "left_out": self.left_out,
             "results": [self.results[K] for K in sorted(self.results)],
+            "options": self.options(),
         }
+
+    def options(self) -> str:
+        """Of the command that simulates what there is so far."""
+        if not self.results:
+            return ""
+        trials = min(result["trials"] for result in self.results.values())  # all are equal
+        return replace(self.wish, nodes=sorted(self.results), trials=trials).csv_options()
 
 
 class Jobs:

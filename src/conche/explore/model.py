@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,6 +18,7 @@ from ..evaluation import Evaluation, mean_of
 from ..model_file import Run
 from .known import known_of
 from .spectrum import spectrum_of
+from .tables import model_tables
 
 MOST_ROUNDS = 2000  # records of rounds that are shown
 MOST_NAMES = 200  # of a node's columns
@@ -34,7 +36,7 @@ def description(
     *,
     seconds: Sequence[float] = (),
     found: Evaluation | None = None,
-    command: str = "",
+    explored: Sequence[str] = (),
     name: str = "",
     on: str = "test",
 ) -> dict[str, Any]:
@@ -46,7 +48,8 @@ def description(
     file : which they are from.
     seconds : that the tasks took, where they are known.
     found : how well it does on test tasks, if that was looked at.
-    command : what was typed.
+    explored : what ``conche explore`` was given, for the command that prints a figure's numbers;
+        the file unless given.
     name : of the file, as it is shown; its own unless given.
     on : which tasks ``found`` is about: test, or training.
     """
@@ -70,11 +73,16 @@ def description(
     ]
     known["spectrum"] = spectrum_of(model)
     known["matrix"] = None if found is None else matrix_of(found, on)
-    known["without"] = NO_MATRIX.format(file=known["file"]) if found is None else None
+    known["without"] = NO_MATRIX.format(file=shlex.quote(known["file"])) if found is None else None
     known["error"] = "error rate" if known["classes"] is not None else "mean squared error"
-    known["command"] = command or f"conche info {known['file']} --json"
+    looked = shlex.join(["conche", "explore", *(explored or [known["file"]])])
+    known["command"] = looked
     known["versions"] = versions()
     plain: dict[str, Any] = defined(known)
+    plain["figures"] = {
+        figure: {**table._asdict(), "command": f"{looked} --csv {figure}"}
+        for figure, table in model_tables(plain).items()
+    }
     return plain
 
 

@@ -32,12 +32,11 @@ def model_in(place: str) -> Path | None:
 
 
 def of_model(
-    file: Path, stream: str | None, target: str | None, seconds: Sequence[float]
+    place: str, file: Path, stream: str | None, target: str | None, seconds: Sequence[float]
 ) -> Loading:
     """A model that is read now; on which tasks it is tested is read when somebody looks."""
     model, run = load_run(file)
-    command = f"conche info {file.name} --json"
-    tests = None
+    explored, tests = [place], None
     if stream is not None:
         aim = target or (run.target if run is not None else None)
         if aim is None:
@@ -45,11 +44,11 @@ def of_model(
         missing = "keep" if model.missing == "mean" else "refuse"
         tests = FileStream(stream, aim, missing=missing)
         tests = tests.of_model(getattr(model, "feature_names_in_", None))
-        command = f"conche evaluate {file.name} {stream} --target {aim} --json"
+        explored += ["--stream", stream, "--target", aim]
 
     def load() -> dict[str, Any]:
         found = None if tests is None else evaluate(model, run, tests)
-        return description(model, run, file, seconds=seconds, found=found, command=command)
+        return description(model, run, file, seconds=seconds, found=found, explored=explored)
 
     return load
 
@@ -70,14 +69,11 @@ def of_stream(place: str, target: str | None, nodes: int | None) -> Loading:
             run = train(model, stream)
             file = Path(folder) / "model.conche"
             save(model, file, run=run)
-            command = (
-                f"conche train {place} --target {target} --nodes {K} --missing mean "
-                f"--out model.conche"
-            )
+            explored = [place, "--target", target, "--nodes", str(K)]
             found = evaluate(model, run, stream)
             name = f"{Path(place).name}, learnt on {K} nodes"
             return description(
-                model, run, file, found=found, command=command, name=name, on="training"
+                model, run, file, found=found, explored=explored, name=name, on="training"
             )
 
     return load

@@ -44,9 +44,14 @@ PAGE = """<!doctype html>
 """
 
 
-def write_report(description: dict[str, Any], path: Path) -> None:
-    """Write a model's `description` as one HTML file, whole or not at all."""
-    write_atomically(path, report_of(description).encode())
+def write_report(description: dict[str, Any], path: Path, command: str) -> None:
+    """Write a model's `description` as one HTML file, whole or not at all; ``command`` is what was
+    typed, and makes all of its figures again."""
+    figures = {
+        name: {**figure, "command": command} for name, figure in description["figures"].items()
+    }
+    told = {**description, "command": command, "figures": figures}
+    write_atomically(path, report_of(told).encode())
 
 
 def report_of(description: dict[str, Any]) -> str:

@@ -65,10 +65,10 @@ def serve(
         timeout_graceful_shutdown=1,
         timeout_keep_alive=30,
     )
-    say(address)
-    if browser:
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-    try:
+    try:  # from the first word on, Ctrl-C is a way to end it
+        say(address)
+        if browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         uvicorn.Server(config).run(sockets=[sock])
     except KeyboardInterrupt:
         pass

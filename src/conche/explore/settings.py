@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,11 +41,20 @@ class Setting:
             _whole(given, "rounds", 1, 1, MOST_ROUNDS),
         )
 
-    def command(self) -> str:
-        """What prints the same numbers."""
+    def plan_command(self) -> str:
+        """What prints the advice."""
+        return f"conche plan {self._options()}"
+
+    def csv_command(self, figure: str, nodes: Sequence[int] = ()) -> str:
+        """What prints the numbers of a figure of theory, with curves for these numbers of nodes."""
+        rounds = f" --rounds {self.n_rounds}" if self.n_rounds > 1 else ""
+        curves = f" --nodes {','.join(map(str, nodes))}" if nodes else ""
+        return f"conche explore --csv {figure} {self._options()}{rounds}{curves}"
+
+    def _options(self) -> str:
         return (
-            f"conche plan --features {self.n_features} --samples {self.n_samples} "
-            f"--tasks {self.n_tasks} --shared {self.n_shared:.12g} --noise {self.noise_var:.12g}"
+            f"--features {self.n_features} --samples {self.n_samples} --tasks {self.n_tasks} "
+            f"--shared {_exactly(self.n_shared)} --noise {_exactly(self.noise_var)}"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -94,14 +103,29 @@ class Wish:
         own = {"kind": self.kind, "nodes": self.nodes, "trials": self.trials, "seed": self.seed}
         return self.setting.as_dict() | own
 
+    def csv_options(self) -> str:
+        """What `Setting.csv_command` needs beside it."""
+        nodes = ",".join(map(str, self.nodes))
+        return f" --simulate {nodes} --trials {self.trials} --seed {self.seed}"
 
-def nodes_listed(text: str, n_features: int) -> list[int]:
-    """Numbers of nodes between commas; more than there are columns are left out."""
+
+def nodes_listed(text: str, most: int = MOST_CURVES) -> list[int]:
+    """At most so many numbers of nodes, between commas."""
     parts = [part for part in text.split(",") if part.strip()]
-    if not 0 < len(parts) <= MOST_CURVES:
-        raise ParameterError(f"nodes: give 1 to {MOST_CURVES} numbers, with commas between them")
-    nodes = {whole("nodes", _plain(part, "nodes"), 1, MOST_NODES) for part in parts}
-    return sorted(K for K in nodes if n_features >= K) or [1]
+    if not 0 < len(parts) <= most:
+        raise ParameterError(f"nodes: give 1 to {most} numbers, with commas between them")
+    return sorted({whole("nodes", _plain(part, "nodes"), 1, MOST_NODES) for part in parts})
+
+
+def curves_of(text: str, setting: Setting) -> list[int]:
+    """Numbers of nodes to draw curves for. More than there are columns are left out, because p may
+    move while they stay."""
+    return [K for K in nodes_listed(text) if setting.n_features >= K] or [1]
+
+
+def _exactly(value: float) -> str:
+    """All digits that it takes to have the same number again."""
+    return repr(int(value)) if value == int(value) else repr(value)
 
 
 def _whole(given: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:

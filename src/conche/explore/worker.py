@@ -1,4 +1,4 @@
-"""Simulates one wish and prints a line of JSON after every batch of trials; a process of its own.
+"""Simulates one wish and prints lines of JSON as it goes; a process of its own.
 
 ``python -m conche.explore.worker '{"p": 128, ...}' [PARENT]``. It can be stopped at any moment, and
 ends by itself when the process with the number PARENT is gone, which started it.
@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,8 @@ from .settings import Wish
 
 MOST_ENTRIES = 1.2e7  # of one trial's largest matrix
 MOST_WORK = 4e12  # products in all trials of one number of nodes: a minute or two
-AT_ONCE = 10  # trials of a batch
+AT_ONCE = 10  # trials between looks
+FIRST_STEPS = (2, 5, AT_ONCE)  # trials at the first looks
 MOST_CURVE = 4000  # points of a curve over rounds
 
 
@@ -42,7 +44,7 @@ def possible(wish: Wish) -> tuple[list[Model], list[int]]:
     if not models:
         raise ParameterError(
             f"p={wish.setting.n_features}, n={wish.setting.n_samples}, T={wish.setting.n_tasks}: "
-            "too large to be simulated from this page; lower them, or ask for fewer trials"
+            "too large to be simulated here; lower them, or ask for fewer trials"
         )
     return models, [model.n_nodes for model in left_out]
 
@@ -73,24 +75,36 @@ def _fits(model: Model, wish: Wish) -> bool:
 
 
 def simulated(wish: Wish) -> Iterator[dict[str, Any]]:
-    """After every batch: how far it is, and the means and standard errors of some models so far."""
+    """How far it is; and after some trials of all models, their means and standard errors so far.
+
+    Results always are of equally many trials of every model, and the steps do not depend on how
+    many are asked for: who stops after 20 trials sees what 20 asked for would be, to the last bit.
+    """
     models, _ = possible(wish)
-    device = find_device(None)
+    device, groups = find_device(None), _together(wish, models)
+    values: dict[int, list[Array]] = {model.n_nodes: [] for model in models}
     total, done = len(models) * wish.trials, 0
-    for together in _together(wish, models):
-        values: list[list[Array]] = [[] for _ in together]
-        for batch in _batches(together[0], wish.trials, len(together), device):
-            for own, found in zip(values, _trials(wish, together, batch, device), strict=True):
-                own.append(found)
-            done += len(batch) * len(together)
-            line: dict[str, Any] = {"done": done, "total": total, "results": []}
-            for model, own in zip(together, values, strict=True):
-                trials = np.concatenate(own)
-                if len(trials) > 1:
-                    stderr = trials.std(axis=0, ddof=1) / len(trials) ** 0.5
-                    found = {"mean": trials.mean(axis=0), "stderr": stderr, "trials": len(trials)}
-                    line["results"].append({"n_nodes": model.n_nodes, **found})
-            yield line
+    for step in _steps(wish.trials):
+        for group in groups:
+            for batch in _batches(group[0], step, len(group), device):
+                for model, errors in zip(group, _trials(wish, group, batch, device), strict=True):
+                    values[model.n_nodes].append(errors)
+                done += len(batch) * len(group)
+                yield {"done": done, "total": total, "results": []}
+        results = [_result(K, np.concatenate(own)) for K, own in sorted(values.items())]
+        yield {"done": done, "total": total, "results": results}
+
+
+def _result(K: int, trials: Array) -> dict[str, Any]:
+    stderr = trials.std(axis=0, ddof=1) / len(trials) ** 0.5
+    return {"n_nodes": K, "mean": trials.mean(axis=0), "stderr": stderr, "trials": len(trials)}
+
+
+def _steps(trials: int) -> Iterator[range]:
+    """The first trials in small steps, because people watch; a standard error needs two."""
+    ends = [*FIRST_STEPS, *range(2 * AT_ONCE, trials, AT_ONCE)]
+    edges = [0, *(end for end in ends if end < trials), trials]
+    return (range(a, b) for a, b in pairwise(edges))
 
 
 def _together(wish: Wish, models: list[Model]) -> list[list[Model]]:
@@ -100,11 +114,10 @@ def _together(wish: Wish, models: list[Model]) -> list[list[Model]]:
     return [[model] for model in alone] + ([rest] if rest else [])
 
 
-def _batches(model: Model, trials: int, settings: int, device: Device) -> Iterator[range]:
-    """As `batched` has them, but small ones: people watch."""
-    for batch in batched(model, trials, settings, device):
-        for start in range(batch.start, batch.stop, AT_ONCE):
-            yield range(start, min(start + AT_ONCE, batch.stop))
+def _batches(model: Model, step: range, settings: int, device: Device) -> Iterator[range]:
+    """As many trials of a step at once as there is memory for."""
+    for batch in batched(model, len(step), settings, device):
+        yield step[batch.start : batch.stop]
 
 
 def _trials(wish: Wish, models: list[Model], batch: range, device: Device) -> list[Array]:

@@ -28,8 +28,8 @@ def write_page(
     """Everything there is to show of a model, with the command that was typed."""
     command = shlex.join(["conche", *sys.argv[1:]])
     took = seconds_of(file)
-    shown = description(model, run, file, seconds=took, found=found, command=command, on=on)
-    write_report(shown, path)
+    shown = description(model, run, file, seconds=took, found=found, on=on)
+    write_report(shown, path, command)
 
 
 def write_training_page(

@@ -40,24 +40,24 @@ function finite(values) {
 
 function scales({ x, y, series, box }) {
   const xs = finite(series.flatMap((each) => each.x ?? []));
-  const ys = finite(series.flatMap((each) => each.level ?? each.y.map((v, i) => {
+  const ys = finite(series.flatMap((each) => (each.y ?? [each.level]).flatMap((v, i) => {
     const e = each.stderr?.[i] ?? 0;
-    return v === null ? null : [v - e, v + e];
-  }).flat()));
+    return v === null ? [] : [v - e, v + e]; // null: unbounded
+  })));
   const xr = x.range ?? [Math.min(...xs), Math.max(...xs)];
   let low = ys.length ? Math.min(...ys) : 0;
   let high = ys.length ? Math.max(...ys) : 1;
   const positive = low > 0;
   const logarithmic = y.log === true || (y.log === "auto" && positive && high > 20 * low);
   if (y.most) high = Math.min(high, Math.max(y.most, low));
-  const make = x.log ? log : linear;
-  const across = make(xr, [box.left, box.right], x.base ?? 10);
+  const room = [box.left, box.right];
+  const across = x.log ? log(xr, room, x.base ?? 10) : linear(xr, room, true); // counts, all of them
   if (logarithmic && positive) {
     return { x: across, y: log([low / 1.15, high * 1.15], [box.bottom, box.top]) };
   }
-  const room = 0.06 * (high - low || Math.abs(high) || 1);
-  low = y.zero !== false && positive && low < 0.6 * high ? 0 : low - room;
-  return { x: across, y: linear([low, high + room], [box.bottom, box.top]) };
+  const more = 0.06 * (high - low || Math.abs(high) || 1);
+  low = y.zero !== false && positive && low < 0.6 * high ? 0 : low - more;
+  return { x: across, y: linear([low, high + more], [box.bottom, box.top]) };
 }
 
 function drawBand(band, axes, box) {
@@ -151,7 +151,7 @@ function path(points) {
 
 function spoken(series, x) {
   return series.map((each) => {
-    if (each.level !== undefined) return `${each.name}: ${number(each.level)} throughout`;
+    if (each.level !== undefined) return `${each.name}: ${number(each.level ?? Infinity)} throughout`;
     const there = finite(each.y);
     if (!there.length) return `${each.name}: nothing to show`;
     const least = Math.min(...there);

@@ -6,6 +6,25 @@ import { table } from "./table.js";
 
 const FEW_ROWS = 400; // of the numbers that are shown; files have all
 
+// A command with a button that copies it.
+export function commandLine() {
+  const code = h("code", {});
+  const copy = h("button", { type: "button", className: "quiet", ariaLabel: "Copy the command" }, "Copy");
+  copy.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(code.textContent).catch(() => {
+      getSelection().selectAllChildren(code);
+    });
+    say("The command is copied");
+  });
+  const node = h("div", { className: "command", hidden: true }, code, copy);
+  const show = (text) => { // lines break between words, not within --options
+    const words = text.split(" ").map((word) => h("span", {}, word));
+    code.replaceChildren(...words.flatMap((word, i) => (i ? [" ", word] : [word])));
+    node.hidden = !text;
+  };
+  return { node, show };
+}
+
 // spec: {title, name, draw(width) -> holder, legend, columns, rows, command, note}
 export function figure(heading = "h3") {
   const id = fresh("figure");
@@ -14,8 +33,7 @@ export function figure(heading = "h3") {
   const legend = h("ul", { className: "legend" });
   const body = h("div", { className: "figure-body" });
   const numbers = h("details", { className: "numbers" }, h("summary", {}, "Numbers"));
-  const command = h("code", {});
-  const copy = h("button", { type: "button", className: "quiet", ariaLabel: "Copy the command" }, "Copy");
+  const command = commandLine();
   const buttons = ["svg", "png", "csv"].map((kind) => h("button", {
     type: "button", className: "quiet", ariaLabel: `Save as ${kind.toUpperCase()}`,
     onclick: async () => {
@@ -24,18 +42,12 @@ export function figure(heading = "h3") {
       say(`${spec.name}.${kind} is saved`);
     },
   }, kind.toUpperCase()));
-  copy.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(spec.command).catch(() => {
-      getSelection().selectAllChildren(command);
-    });
-    say("The command is copied");
-  });
   const node = h("figure", { className: "figure" },
     h("div", { className: "figure-head" }, title,
       h("div", { className: "save", role: "group", ariaLabel: "Save this figure" },
         h("span", { ariaHidden: "true" }, "Save"), buttons)),
     note, legend, body,
-    h("figcaption", {}, h("div", { className: "command" }, command, copy), numbers));
+    h("figcaption", {}, command.node, numbers));
   node.setAttribute("aria-labelledby", id);
   let spec = null;
   let width = 0;
@@ -70,7 +82,7 @@ export function figure(heading = "h3") {
       title.textContent = next.title;
       note.textContent = next.note ?? "";
       note.hidden = !next.note;
-      command.textContent = next.command;
+      command.show(next.command);
       legend.replaceChildren(...(next.legend ?? []).map(([name, className]) =>
         h("li", { className }, h("i", {}), name)));
       draw();

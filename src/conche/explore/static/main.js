@@ -42,6 +42,19 @@ document.querySelector("nav").addEventListener("click", (event) => {
   set({ view: link.dataset.view, sim: "" });
 });
 
+// A model may be dropped anywhere: the browser would leave the page for it.
+for (const kind of ["dragenter", "dragover", "dragleave", "drop"]) {
+  document.addEventListener(kind, (event) => {
+    if (!event.dataTransfer.types.includes("Files")) return;
+    event.preventDefault();
+    made.model?.over(kind === "dragenter" || kind === "dragover");
+    if (kind !== "drop") return;
+    made.model ??= MAKE.model();
+    made.model.take(event.dataTransfer.files[0]);
+    if (get().view !== "model") set({ view: "model", sim: "" });
+  });
+}
+
 const theme = document.getElementById("theme");
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const wish = localStorage.getItem("conche-theme");

@@ -13,6 +13,7 @@ export function mineView() {
     h("p", {}, h("label", { htmlFor: "file", className: "button" }, "Choose a model"), " or drop a .conche file here"),
     h("p", { className: "note" }, "It is read on this machine and kept nowhere. With the command line: conche explore model.conche --stream tests/"));
   const node = h("div", {}, failed, drop, place);
+  let asked = false;
 
   async function look(work) {
     failed.hidden = true;
@@ -44,18 +45,11 @@ export function mineView() {
   }
 
   input.addEventListener("change", () => take(input.files[0]));
-  for (const kind of ["dragover", "dragenter"]) {
-    node.addEventListener(kind, (event) => { event.preventDefault(); drop.classList.add("over"); });
-  }
-  node.addEventListener("dragleave", () => drop.classList.remove("over"));
-  node.addEventListener("drop", (event) => {
-    event.preventDefault();
-    drop.classList.remove("over");
-    take(event.dataTransfer.files[0]);
-  });
-  let asked = false;
   return {
     node,
+    // A file is over the page, or has left it.
+    over(yes) { drop.classList.toggle("over", yes); },
+    take(file) { asked = true; take(file); },
     update() {
       if (asked) return;
       asked = true;

@@ -22,6 +22,11 @@ export function modelView(data) {
   return out;
 }
 
+// A figure's table, and the command that prints it.
+function numbers(data, name) {
+  return { name, ...data.figures[name] };
+}
+
 function card(name, value, hint) {
   return h("div", { className: "card" }, h("dt", {}, name), h("dd", {}, value), hint ? h("dd", { className: "hint" }, hint) : null);
 }
@@ -70,10 +75,9 @@ function errors(data) {
   const drawn = figure();
   const unit = found.rate ? ", in %" : "";
   drawn.update({
-    title: `Error matrix: ${found.metric} on each ${found.on} task${unit}`, name: "error-matrix", command: data.command,
+    title: `Error matrix: ${found.metric} on each ${found.on} task${unit}`, ...numbers(data, "error-matrix"),
     note: found.learnt.length < 2 ? "The model’s file has the last estimate alone." : "A row after each task that was learnt, a column for each task it was tried on.",
     draw: (width) => heat({ title: "Error matrix", values: found.values, rows: found.learnt, columns: found.tasks, kind: "values", show, width, xLabel: `${found.on} task`, yLabel: "after" }),
-    columns: ["after", ...found.tasks], rows: found.values.map((row, i) => [found.learnt[i], ...row]),
   });
   drawn.node.classList.add("wide");
   return drawn.node;
@@ -85,10 +89,9 @@ function forgetting(data) {
   const show = (v) => (v === null ? "–" : found.rate ? (100 * v).toFixed(1) : number(v));
   const drawn = figure();
   drawn.update({
-    title: "Forgetting: worse than when just learnt", name: "forgetting", command: data.command,
+    title: "Forgetting: worse than when just learnt", ...numbers(data, "forgetting"),
     note: found.forgetting === null ? "" : `${signed(found.forgetting, found.rate)} on average after the last task; red is worse, blue is better.`,
     draw: (width) => heat({ title: "Forgetting", values: found.changes, rows: found.learnt, columns: found.tasks, kind: "changes", show, width, xLabel: `${found.on} task`, yLabel: "after" }),
-    columns: ["after", ...found.tasks], rows: found.changes.map((row, i) => [found.learnt[i], ...row]),
   });
   return drawn.node;
 }
@@ -103,10 +106,9 @@ function curve(data) {
   if (found.offline_average !== null) series.push({ name: "offline, all at once", className: "s4 dot", level: found.offline_average });
   const drawn = figure();
   drawn.update({
-    title: `Average over ${found.on} tasks`, name: "error-over-tasks", command: data.command,
+    title: `Average over ${found.on} tasks`, ...numbers(data, "average"),
     legend: series.map((each) => [each.name, each.className]),
     draw: (width) => chart({ title: "Mean error over tasks", width, height: 320, series, x: { label: "tasks learnt" }, y: { label: found.metric, log: "auto", tick: found.rate ? (v) => `${+(100 * v).toPrecision(3)} %` : undefined } }),
-    columns: ["tasks learnt", "seen", "all"], rows: steps.map((t, i) => [t, found.seen?.[i], found.all[i]]),
   });
   return drawn.node;
 }
@@ -121,10 +123,9 @@ function history(data) {
   ];
   const drawn = figure();
   drawn.update({
-    title: "Each task, before and after it was learnt", name: "tasks", command: data.command,
+    title: "Each task, before and after it was learnt", ...numbers(data, "before-and-after"),
     legend: series.map((each) => [each.name, each.className]),
     draw: (width) => chart({ title: "Error before and after", width, height: 320, series, x: { label: "task" }, y: { label: data.error, log: "auto" } }),
-    columns: ["task", "name", "before", "after"], rows: rows.map((row) => [row.task, row.name, row.before, row.after]),
   });
   return drawn.node;
 }
@@ -139,9 +140,8 @@ function spectrum(data) {
   const drawn = figure();
   const series = [{ name: "kept directions", className: "s1", x, y: found.values, mark: x.length <= 60 ? "circle" : null }];
   drawn.update({
-    title: "Spectrum of what is remembered", name: "spectrum", command: data.command, note: kept,
+    title: "Spectrum of what is remembered", ...numbers(data, "spectrum"), note: kept,
     draw: (width) => chart({ title: "Spectrum", width, height: 320, series, x: { label: "direction" }, y: { label: "curvature, in units of the ridge", log: "auto" } }),
-    columns: ["direction", "curvature"], rows: found.values.map((value, i) => [i + 1, value]),
   });
   return drawn.node;
 }
@@ -155,10 +155,9 @@ function costs(data) {
   if (timed) series.push({ name: "seconds", className: "s2 dash", x, y: rows.map((row) => row.seconds), mark: "square" });
   const drawn = figure();
   drawn.update({
-    title: timed ? "Bytes and seconds a task" : "Bytes a task", name: "costs", command: data.command,
+    title: timed ? "Bytes and seconds a task" : "Bytes a task", ...numbers(data, "costs"),
     legend: series.map((each) => [each.name, each.className]),
     draw: (width) => chart({ title: "Costs", width, height: 320, series, x: { label: "task" }, y: { label: timed ? "MB, seconds" : "MB", log: "auto" } }),
-    columns: ["task", "name", "bytes", "seconds"], rows: rows.map((row) => [row.task, row.name, row.bytes, row.seconds]),
   });
   return drawn.node;
 }
@@ -170,10 +169,9 @@ function rounds(data) {
   const series = [{ name: "residual", className: "s1", x, y: rows.map((row) => row.residual), mark: rows.length <= 60 ? "circle" : null }];
   const drawn = figure();
   drawn.update({
-    title: "Learning curve, round by round", name: "rounds", command: data.command,
+    title: "Learning curve, round by round", ...numbers(data, "rounds"),
     note: "Root mean square of the task’s residual after every round, all tasks in a row.",
     draw: (width) => chart({ title: "Residual by round", width, height: 320, series, x: { label: "round, over all tasks" }, y: { label: "residual", log: "auto" } }),
-    columns: ["task", "round", "residual", "loss", "bytes"], rows: rows.map((row) => [row.task, row.round, row.residual, row.loss, row.bytes]),
   });
   return drawn.node;
 }

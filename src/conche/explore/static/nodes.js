@@ -3,13 +3,12 @@ import { latest, query } from "./api.js";
 import { chart } from "./chart.js";
 import { STREAM } from "./controls.js";
 import { h, say } from "./dom.js";
-import { figure } from "./figure.js";
+import { commandLine, figure } from "./figure.js";
 import { bytes, number, seconds, whole } from "./format.js";
 import { simulation } from "./simulation.js";
 import { get } from "./state.js";
 import { table } from "./table.js";
 
-const MOST_POINTS = 12;
 const BEYOND = 12; // times the median error: what is above is an arrow at the edge
 const REST = 120; // ms that a slider rests before the advice is asked for
 
@@ -20,6 +19,7 @@ export function nodesView() {
   drawn.node.classList.add("wide");
   const methods = h("div", {});
   const assumed = h("p", { className: "note" });
+  const planned = commandLine();
   let answer = null; // the curve
   let advised = null; // the Conche method and the advice, which take longer
   let stale = false; // whether they are of another stream
@@ -29,11 +29,11 @@ export function nodesView() {
   let again = false; // the address asks for a simulation
   const simulated = simulation({
     kind: "points", label: "Simulate points",
-    wish: () => ({ ...stream(), nodes: some(answer?.nodes ?? [1]) }),
+    wish: () => ({ ...stream(), nodes: answer?.simulate ?? [1] }),
     show: (results) => { points = results; draw(); },
   });
   const node = h("div", {}, failed, drawn.node, simulated.node,
-    h("section", { className: "panel advice-panel" }, h("h2", {}, "Advice"), advice, methods, assumed));
+    h("section", { className: "panel advice-panel" }, h("h2", {}, "Advice"), advice, methods, assumed, planned.node));
 
   function stream() {
     const state = get();
@@ -45,7 +45,7 @@ export function nodesView() {
     const series = seriesOf({ answer, advised, stale, more, points });
     drawn.update({
       title: "Error over the number of nodes", name: "error-over-nodes",
-      note: bad(answer), command: points.length ? `${answer.command} && ${simulated.command()}` : answer.command,
+      note: bad(answer), command: answer.command + (points.length ? simulated.options() : ""),
       legend: [...series.filter((each) => each.name !== "best").map((each) => [each.name, each.className]), ...bandLegend(answer)],
       draw: (width) => chart({
         title: "Error over the number of nodes", width, height: Math.min(Math.max(width * 0.5, 280), 460),
@@ -53,10 +53,11 @@ export function nodesView() {
         x: { label: "number of nodes, K", log: true, base: 2, range: [1, Math.max(answer.nodes.at(-1), 2)] },
         y: { label: "error over all tasks", log: "auto", most: BEYOND * median(answer.errors) },
       }),
-      columns: ["nodes", "algorithm_1", "conche", "offline", "spectral_radius", "warning", "simulated", "stderr"],
+      columns: ["nodes", "algorithm_1", "several_rounds", "conche", "offline", "spectral_radius", "warning", "simulated", "stderr"],
       rows: answer.nodes.map((K, i) => {
         const point = points.find((each) => each.n_nodes === K);
-        return [K, answer.errors[i], stale ? null : advised?.conche, answer.offline, answer.radii[i], answer.warnings[i], point?.mean.at(-1), point?.stderr.at(-1)];
+        const several = more?.errors[more.nodes.indexOf(K)];
+        return [K, answer.errors[i], several, stale ? null : advised?.conche, answer.offline, answer.radii[i], answer.warnings[i], point?.mean.at(-1), point?.stderr.at(-1)];
       }),
     });
     drawn.node.dataset.best = answer.best.n_nodes;
@@ -80,6 +81,7 @@ export function nodesView() {
     advised = data;
     stale = false;
     advice.textContent = data.text;
+    planned.show(data.command);
     methods.replaceChildren(methodsTable(data));
     assumed.textContent = `Assumed: ${data.assumptions.join("; ")}.`;
     draw();
@@ -142,12 +144,6 @@ function bandLegend(answer) {
 
 function bad(answer) {
   return answer.bands.map((band) => `${band.kind}: ${band.from === band.to ? band.from : `${whole(band.from)} to ${whole(band.to)}`} nodes`).join("; ");
-}
-
-function some(nodes) {
-  const few = nodes.filter((K) => Number.isInteger(Math.log2(K)));
-  const step = Math.ceil(few.length / MOST_POINTS);
-  return few.filter((_, i) => i % step === 0);
 }
 
 function methodsTable(data) {

@@ -37,7 +37,7 @@ export function csv(columns, rows, command) {
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const lines = [columns, ...rows].map((row) => row.map(cell).join(","));
-  return `# ${command}\n${lines.join("\n")}\n`;
+  return `# ${command.replaceAll(/[\r\n]+/g, " ")}\n${lines.join("\n")}\n`;
 }
 
 function download(name, data, type) {
@@ -61,7 +61,7 @@ export async function saveFigure(kind, { node, name, command, columns, rows }) {
     download(`${name}.svg`, text, "image/svg+xml");
     return;
   }
-  download(`${name}.png`, withText(await pixels(text, node), "Comment", command), "image/png");
+  download(`${name}.png`, withText(await pixels(text, node), command), "image/png");
 }
 
 async function pixels(text, node) {
@@ -77,13 +77,12 @@ async function pixels(text, node) {
   return new Uint8Array(await blob.arrayBuffer());
 }
 
-// A text chunk behind PNG's first one, which is always 33 bytes from the start.
-function withText(png, key, text) {
-  const plain = [...`${key}\0${text}`].map((c) => Math.min(c.codePointAt(0), 255));
-  const body = Uint8Array.from([..."tEXt"].map((c) => c.charCodeAt(0)).concat(plain));
+// A comment in a chunk of text behind PNG's first chunk, which always is 33 bytes from the start.
+function withText(png, text) {
+  const body = new TextEncoder().encode(`iTXtComment\0\0\0\0\0${text}`); // plain, of no language
   const chunk = new Uint8Array(body.length + 8);
   const view = new DataView(chunk.buffer);
-  view.setUint32(0, plain.length);
+  view.setUint32(0, body.length - 4);
   chunk.set(body, 4);
   view.setUint32(body.length + 4, checksum(body));
   const out = new Uint8Array(png.length + chunk.length);

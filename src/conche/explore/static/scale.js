@@ -1,8 +1,8 @@
 // From values to pixels, and the ticks between.
-export function linear([low, high], [from, to]) {
-  if (high === low) high = low + 1;
+export function linear([low, high], [from, to], whole = false) {
+  if (high === low) [low, high] = [low - 0.5, low + 0.5];
   const at = (x) => from + ((x - low) / (high - low)) * (to - from);
-  return { at, ticks: (count) => steps(low, high, count), kind: "linear" };
+  return { at, ticks: (count) => steps(low, high, count, whole), kind: "linear" };
 }
 
 export function log([low, high], [from, to], base = 10) {
@@ -13,10 +13,11 @@ export function log([low, high], [from, to], base = 10) {
   return { at, ticks: (count) => powers(low, high, base, count), kind: "log" };
 }
 
-function steps(low, high, count) {
-  const rough = (high - low) / Math.max(count, 1);
+// whole: of things that are counted, there is nothing between 2 and 3.
+function steps(low, high, count, whole = false) {
+  const rough = Math.max((high - low) / Math.max(count, 1), whole ? 1 : 0);
   const unit = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((x) => x * unit).find((x) => x >= rough * 0.999);
+  const step = [1, 2, 2.5, 5, 10].map((x) => x * unit).find((x) => x >= rough * 0.999 && (!whole || Number.isInteger(x)));
   const out = [];
   for (let x = Math.ceil(low / step - 1e-9) * step; x <= high + 1e-9 * step; x += step) {
     out.push(Math.abs(x) < step * 1e-9 ? 0 : x);

@@ -18,6 +18,7 @@ export function simulation({ kind, label, wish, show }) {
   const node = h("div", { className: "simulation" }, start, stop, h("label", { htmlFor: id }, "trials"), trials, bar, note);
   let name = null;
   let ticket = 0;
+  let options = ""; // of the command that simulates what is shown
 
   function asked() {
     const { trials: count, seed } = get();
@@ -53,6 +54,7 @@ export function simulation({ kind, label, wish, show }) {
       if (own !== ticket) return;
       bar.value = job.done / job.total;
       bar.textContent = `${Math.round(100 * bar.value)} %`;
+      options = job.options;
       if (job.results.length) show(job.results);
       const left = job.left_out.length ? `; too large here: ${job.left_out.join(", ")} nodes` : "";
       note.textContent = `${whole(job.done)} of ${whole(job.total)} trials${left}`;
@@ -91,7 +93,7 @@ export function simulation({ kind, label, wish, show }) {
   return {
     node,
     run,
-    command: () => `python -m conche.explore.worker '${asked()}'`,
+    options: () => options,
     // The stream has changed: what runs is of no use any more.
     reset() {
       ticket += 1;

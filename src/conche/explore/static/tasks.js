@@ -35,16 +35,17 @@ export function tasksView() {
       name: `Algorithm 1, K = ${whole(each.n_nodes)}`, className: COLOURS[i], x: answer.tasks, y: each.errors,
       mark: answer.tasks.length <= 40 ? MARKS[i % 4] : null,
     }));
-    series.push({ name: "Conche method", className: "s1", x: answer.tasks, y: answer.conche });
-    series.push({ name: "Offline, all tasks so far", className: "s4 dot", x: answer.tasks, y: answer.offline });
+    const mark = answer.tasks.length === 1 ? "diamond" : null; // one point is no line
+    series.push({ name: "Conche method", className: "s1", x: answer.tasks, y: answer.conche, mark });
+    series.push({ name: "Offline, all tasks so far", className: "s4 dot", x: answer.tasks, y: answer.offline, mark });
     for (const each of points) {
       const i = chosen().indexOf(each.n_nodes);
       series.push({ name: `simulated, K = ${whole(each.n_nodes)}`, className: `${COLOURS[i]} hollow`, line: false, mark: MARKS[i % 4], x: answer.tasks, y: each.mean, stderr: each.stderr });
     }
-    const columns = ["task", ...series.map((each) => each.name), ...points.map((each) => `stderr, K = ${each.n_nodes}`)];
+    const columns = ["task", ...series.map((each) => each.name), ...points.map((each) => `stderr, K = ${whole(each.n_nodes)}`)];
     over.update({
       title: "Error over tasks", name: "error-over-tasks",
-      command: points.length ? `${answer.command} && ${first.command()}` : answer.command, note: noteOf(answer),
+      command: answer.command + (points.length ? first.options() : ""), note: noteOf(answer),
       legend: series.map((each) => [each.name, each.className]),
       draw: (width) => chart({
         title: "Error over tasks", width, height: Math.min(Math.max(width * 0.5, 280), 440), series,
@@ -64,15 +65,15 @@ export function tasksView() {
     }));
     byRound.node.classList.toggle("empty", !series.length);
     byRound.update({
-      title: "Learning curves by round", name: "learning-curves", command: second.command(),
+      title: "Learning curves by round", name: "learning-curves", command: series.length ? answer.by_round + second.options() : "",
       note: series.length ? `Simulated: after each of ${rounds} ${rounds === 1 ? "round" : "rounds"} a task, with standard errors.` : "Drawn from simulated streams: choose the rounds, then simulate.",
       legend: series.map((each) => [each.name, each.className]),
       draw: (width) => (series.length ? chart({
         title: "Learning curves by round", width, height: Math.min(Math.max(width * 0.45, 260), 400), series,
         x: { label: "tasks, with the rounds between" }, y: { label: "error over all tasks", log: "auto" },
       }) : h("p", { className: "placeholder" }, "No simulation yet.")),
-      columns: ["task and round", ...series.flatMap((each) => [each.name, "stderr"])],
-      rows: (series[0]?.x ?? []).map((x, i) => [x, ...curves.flatMap((each) => [each.mean[i], each.stderr[i]])]),
+      columns: ["task", "round", ...series.flatMap((each) => [each.name, `stderr, ${each.name}`])],
+      rows: (series[0]?.x ?? []).map((_, i) => [Math.floor(i / rounds) + 1, (i % rounds) + 1, ...curves.flatMap((each) => [each.mean[i], each.stderr[i]])]),
     });
   }
 
