@@ -1,6 +1,6 @@
 """`python -m benchmarks.peers`: Conche beside what people would use instead, in one run.
 
-    python -m benchmarks.peers [--data DIR] [--out docs/figures] [tasks] [streams] [rounds]
+    python -m benchmarks.peers [--data DIR] [--out docs/figures] [tasks] [streams] [beside] [rounds]
 
 ``--data`` is a folder with ``mnist`` and ``beijing-air``; what is not there, or not installed
 (``pip install 'conche[bench]'``), is skipped with the reason. Every method runs in a process of its
@@ -18,7 +18,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 
-from . import one_task, rounds, streams
+from . import beside, one_task, rounds, streams
 
 
 def draw(panels: dict[str, dict[str, Any]], file: Path, ylabel: str, least: float) -> None:
@@ -47,12 +47,12 @@ def draw(panels: dict[str, dict[str, Any]], file: Path, ylabel: str, least: floa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="*", help="tasks, streams, rounds; all without any")
+    parser.add_argument("parts", nargs="*", help="tasks, streams, beside, rounds; all without any")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    parts = given.parts or ["tasks", "streams", "rounds"]
+    parts = given.parts or ["tasks", "streams", "beside", "rounds"]
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n", flush=True)
     if "tasks" in parts:
         points = one_task.run()
@@ -60,6 +60,8 @@ def main() -> None:
     if "streams" in parts:
         paths = streams.run(given.data)
         draw(paths, given.out / "peers_streams.png", "error over all tasks", 1e-12)
+    if "beside" in parts:
+        beside.run(given.data)
     if "rounds" in parts:
         rounds.run()
 
