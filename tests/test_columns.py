@@ -13,8 +13,10 @@ import pytest
 import conche
 from conche import Memory
 from conche.common.arrays import Array
+from conche.network import LocalNetwork
 
 from .helpers.commands import run_here as run
+from .helpers.models import Apart
 
 pd = pytest.importorskip("pandas")
 
@@ -84,6 +86,28 @@ def test_with_an_intercept_it_is_the_mean_of_the_first_task_that_has_the_column(
     else:
         assert model.offline_gap_.bound >= 0
         assert np.linalg.norm(model.coef_ - own) <= 0.3 * np.linalg.norm(own)
+
+
+def test_a_column_that_has_settled_waits_for_no_other_on_its_node() -> None:
+    """Few samples a task, and another new column in each: the ridge of a column is its own affair,
+    whoever shares its node, in one process or in several."""
+    rng = np.random.default_rng(0)
+    w, tasks = rng.standard_normal(7), []
+    for t, n in enumerate((40, 5, 4, 6, 60, 30)):
+        X = pd.DataFrame(rng.standard_normal((n, 7)) * np.arange(1, 8), columns=NAMES)
+        tasks.append((X[NAMES[: min(3 + t, 7)]], X.to_numpy() @ w + rng.standard_normal(n)))
+    partitions = [
+        [NAMES],
+        [["a", "d", "g"], ["b", "e"], ["c", "f"]],
+        [["a"], ["b", "c"], NAMES[3:]],
+    ]
+    one, *others = (
+        learnt(tasks, None, partition=p, network=network)
+        for p in partitions
+        for network in (LocalNetwork(), Apart())
+    )
+    for other in others:
+        np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-10)
 
 
 def test_the_order_in_which_columns_come_does_not_matter() -> None:

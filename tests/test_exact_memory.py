@@ -16,15 +16,9 @@ from conche.network import LocalNetwork
 from conche.nodes.solvers.pooled import rotation
 
 from .helpers.hard_streams import KINDS, exactness, hard
-from .helpers.models import raw
+from .helpers.models import Apart, raw
 from .helpers.reference import ridge_solution
 from .helpers.streams import beijing
-
-
-class Apart(LocalNetwork):
-    """The local network as if its nodes were in processes of their own: they rotate."""
-
-    apart = True
 
 
 @pytest.mark.parametrize("first", [0, 100, 200])
@@ -48,6 +42,22 @@ def test_beijing_equals_offline(n_nodes: int) -> None:
             distance = np.linalg.norm(model.coef_ - offline) / np.linalg.norm(offline)
             assert distance <= 1e-8, t
     assert len(model.history_) == 48
+
+
+@pytest.mark.parametrize("first", [1, 4, 9])
+def test_few_samples_in_other_units_are_not_lost_in_a_rotation(first: int) -> None:
+    """Before there are ten samples, columns are as large as their units make them; the smallest
+    must still be known when each gets the ridge that it should have."""
+    rng = np.random.default_rng(first)
+    units, w = 10.0 ** np.linspace(-4, 4, 9), rng.standard_normal(9)
+    here, there = (conche.ConcheRegressor(3, network=n) for n in (LocalNetwork(), Apart()))
+    for n in (first, 3, 60, 40):
+        Z = rng.standard_normal((n, 9))
+        y = Z @ w + 0.1 * rng.standard_normal(n)
+        for model in (here, there):
+            model.partial_fit(Z * units, y)
+        gap = np.abs(here.coef_ - there.coef_) * units
+        assert np.max(gap) <= 1e-8 * np.max(np.abs(here.coef_) * units)
 
 
 def test_single_precision_is_kept_in_double() -> None:

@@ -282,24 +282,44 @@ def test_an_address_is_not_ignored(network: RayNetwork) -> None:
 
 
 LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
-# Where a process listens, which processes it has, where its files are, and how it ends.
+# Where a process and its descendants listen, which workers it has, where its files are; its end.
 STORY = """
 {first}
 import conche, os, signal, sys
 from pathlib import Path
 from conche.network.ray import RayNetwork
 from conche.nodes import Node, Setup
+def family():
+    children, found, left = {{}}, [], [os.getpid()]
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = file.read_text().rpartition(")")[2].split()[1]
+        except OSError:
+            continue
+        children.setdefault(int(parent), []).append(int(file.parent.name))
+    while left:
+        found.append(left.pop())
+        left += children.get(found[-1], [])
+    return found
+def target(file):
+    try:
+        return os.readlink(file)
+    except OSError:  # closed in the meantime
+        return ""
 def listening():
+    own = {{target(f) for pid in family() for f in Path(f"/proc/{{pid}}/fd").glob("*")}}
     lines = [l.split() for f in ("tcp", "tcp6") for l in open(f"/proc/net/{{f}}").readlines()[1:]]
-    return {{l[1] for l in lines if l[3] == "0A"}}
-before, ends, end = listening(), [], RayNetwork.end
+    return {{l[1] for l in lines if l[3] == "0A" and f"socket:[{{l[9]}}]" in own}}
+ends, end = [], RayNetwork.end
 def ended(self, *arguments):
     import ray
     done = end(self, *arguments)
     ends.append(1)
     if len(ends) == {ends}:
-        said = [{{where.split(":")[0] for where in listening() - before}},
-                ray.get([w.pid.remote() for w in self.workers]),
+        pids = ray.get([w.pid.remote() for w in self.workers])
+        assert set(pids) <= set(family())
+        said = [{{where.split(":")[0] for where in listening()}},
+                pids,
                 [ray._private.worker._global_node.get_session_dir_path()]]
         Path("{story}").write_text("\\n".join(" ".join(map(str, line)) for line in said))
         {last}

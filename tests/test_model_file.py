@@ -172,6 +172,16 @@ def test_a_damaged_model_is_refused_with_its_path(change: Change, tmp_path: Path
     assert "\n" not in str(error.value)
 
 
+def test_a_whole_file_without_something_is_of_another_version(tmp_path: Path) -> None:
+    path = tmp_path / "m.conche"
+    conche.save(trained(), path)
+    rewritten(path, lambda arrays, d: d["schema"].__delitem__("homes"))
+    with pytest.raises(
+        conche.ModelFileError, match="m.conche: written by another version .*'homes'"
+    ):
+        conche.load(path)
+
+
 def test_numpy_numbers_and_labels_come_back(tmp_path: Path) -> None:
     X, y = next(stream(None, 1))
     labels = (y > 0).astype(np.int32)

@@ -210,6 +210,19 @@ def test_a_run_that_ends_early_goes_on(root: Path, home: bool) -> None:
         assert (root / "again.conche").read_bytes() == (root / "m.conche").read_bytes()
 
 
+def test_a_resumed_run_lets_go_of_what_its_checkpoint_replaces(root: Path) -> None:
+    at_home(root)
+    train = (*TRAIN, "--checkpoint", "state")
+    whole = (root / "south" / "may.csv").read_text()
+    lose(root, "south", "may", slice(3, 4))
+    assert run(*train, cwd=root).returncode == 2
+    (root / "south" / "may.csv").write_text(whole)
+    assert run(*train, "--resume", cwd=root).returncode == 0
+    states = sorted(file.name.split("-")[0] for file in (root / "homes").glob("*.conche"))
+    assert states == ["north", "south"]
+    assert run("predict", "m.conche", "stream.toml", cwd=root).returncode == 0
+
+
 def test_weights_that_stay_at_home(root: Path) -> None:
     """The coordinator's file has none of them, and each node's has its own alone."""
     assert run(*TRAIN, cwd=root).returncode == 0

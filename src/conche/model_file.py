@@ -164,6 +164,10 @@ def _load(path: str | os.PathLike[str], network: Any, device: str | None) -> tup
         run = _restored_run(described, arrays)
     except (ModelFileError, OSError):
         raise
+    except KeyError as error:  # every bit is as it was written: by one that wrote other things
+        raise ModelFileError(
+            f"{path}: written by another version of Conche (it has no {error}): train it again"
+        ) from error
     except DAMAGE as error:
         raise ModelFileError(f"{path}: incomplete or damaged model ({one_line(error)})") from error
     model.go_on(state)

@@ -200,7 +200,9 @@ def learning(
     for i in range(first, len(stream)):
         task = stream.task(i)
         known = model.n_features_in_ if hasattr(model, "state_") else len(task.X.names)
-        before = model.state_ if len(run.tasks) > first else None  # which this run has learnt
+        # what this run has learnt, or what it went on from and its checkpoint replaces
+        replaced = i > first or (checkpoint is not None and first)
+        before = model.state_ if replaced else None
         learn_task(model, task, classes)
         sums = tuple(own for _, own in task.X.files)
         target = target_mark(task.y, task.sample_weight)

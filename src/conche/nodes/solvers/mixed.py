@@ -11,7 +11,8 @@ Penalty and residuals are the same in any rotated coordinates. Node k draws norm
 own; the sum over nodes of their products says by which triangle all are to be divided to become
 orthogonal together. What results is uniform over all rotations whatever that triangle is, so Y
 shows the inner products of rows over all nodes' columns, and nothing else. O is drawn anew in
-every task: where columns change their unit, coordinates that stayed would show which they are.
+every task. Where columns change their unit between two tasks, who has kept the past's rows from
+the last one can still tell how, and so which they are (docs/security.md).
 """
 
 from __future__ import annotations

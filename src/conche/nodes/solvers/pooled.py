@@ -21,12 +21,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...common.arrays import Array, Block, like
+from ...common.arrays import Array, Block, like, zeros
 from ..layout import Layout
 from ..scaling import Kept
 from ..spread import Look
 from .base import Context, Meeting, Solver, Subproblem
-from .one_node import OneNode
+from .information import Information
+from .one_node import ByGram, OneNode, Together
 from .ridge import Ridged, Units, may_change
 from .stretched import Stretched
 
@@ -47,7 +48,7 @@ class PooledMemory(Ridged["PooledBlock"]):
 
     def coordinator(self) -> Solver[Any]:
         """One node that has all columns."""
-        return OneNode()
+        return Turned()
 
     def report(self, block: Block, kept: Kept, look: Look) -> Array:
         """Also whether its coordinates may change: an open ridge; or a rotation yet to come."""
@@ -89,6 +90,37 @@ class PooledMemory(Ridged["PooledBlock"]):
         """The ridge and the rotation; the past itself is at the coordinator."""
         new = self.settled(block, kept, context, sub.units.size)
         return new if sub.after is None else new | {"rotation": sub.after}
+
+
+@dataclass(frozen=True)
+class Turned(OneNode):
+    """One node that has all columns, which others may have turned.
+
+    Until there are samples enough to tell a column's scale, columns in units of the ridge may be of
+    very different sizes. Turned into each other, small ones keep half as many digits in a Gram
+    matrix as they have in its root; and a later ridge may show them all.
+    """
+
+    def factorise(
+        self, block: Block | Stretched, weights: Array, kept: Kept, context: Context
+    ) -> Together:
+        """By a root of the past while that is so, and by what is cheaper afterwards."""
+        past = Information.known(kept)
+        if context.apart and context.open_ridge:
+            nothing = Information(zeros(weights, 0, block.shape[1]), True)
+            past = nothing if past is None else past.as_root()
+            return super().factorise(block, weights, _knowing(kept, past), context)
+        if context.apart and past is not None and past.is_root:
+            gram = Information(past.matrix.T @ past.matrix)
+            found = super().factorise(block, weights, _knowing(kept, gram), context)
+            if isinstance(found, ByGram):
+                return found
+        return super().factorise(block, weights, kept, context)
+
+
+def _knowing(kept: Kept, past: Information) -> Kept:
+    """The same with the past in another form."""
+    return {name: kept[name] for name in kept if name == "before"} | past.to_keep()
 
 
 class PooledBlock(Subproblem):

@@ -118,6 +118,8 @@ class Ridged(Solver[S], ABC):
             if not np.all(seen.settled):
                 new["late"] = kept["late"].copy()
                 new["late"][:, late] = seen.to_array()
+                # each for itself, so that it does not matter which others share its node
+                new["late"][0, np.flatnonzero(late)[seen.settled]] = -1.0
         return new
 
     def _late(self, kept: Kept, context: Context) -> tuple[Array, Spread]:
