@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 import numpy as np
 from scipy import sparse
 
-from ...common.arrays import Array, Block, columns_of
+from ...common.arrays import Array, Block, column_squares, columns_of, here
 from ...errors import DataError
 from ..layout import Layout
 from ..scaling import GROWN, Kept
@@ -78,8 +78,20 @@ class Ridged(Solver[S], ABC):
         too few samples yet."""
         if not _is_open(kept):
             return np.array([0.0, block.shape[1], 0.0])
+        scales = self._at_most(block, kept, root)
+        if scales is not None:
+            return np.array([scales.sum(), block.shape[1], 0.0])
         seen = self._spread(block, kept, root)
         return np.array([seen.scales.sum(), block.shape[1], np.sum(~seen.settled)])
+
+    def _at_most(self, block: Block, kept: Kept, root: Array | None) -> Array | None:
+        """What columns' scales are no larger than, their mean squares, where nobody needs to know
+        more: a ridge that was given is used as it is, unless it is next to nothing beside them."""
+        if not self.damping or "seen" in kept:
+            return None
+        weight = block.shape[0] if root is None else float(here(root @ root))
+        scales = np.asarray(here(column_squares(block))) / weight
+        return scales if self.damping > LEAST_DAMPING * np.max(scales, initial=0.0) else None
 
     def agree(self, report: Array, context: Context) -> Context:
         """The overall scale of the ridge: as given, or the columns' mean."""
