@@ -256,8 +256,9 @@ def column_squares(block: Block) -> Array:
     """Of every column's length, in double."""
     if sparse.issparse(block):
         columns = block.tocsc()
-        each = np.repeat(np.arange(block.shape[1]), np.diff(columns.indptr))
-        return np.bincount(each, np.square(columns.data, dtype=float), block.shape[1])
+        squares = np.square(columns.data, dtype=float)
+        kind = (squares, columns.indices, columns.indptr)
+        return sparse.csc_array(kind, shape=block.shape).T @ np.ones(block.shape[0])
     if is_here(block):
         return np.einsum("ij,ij->j", block, block, dtype=float, casting="unsafe")
     return column_dots(block, block)

@@ -258,6 +258,7 @@ def _context(
         damping=state.agreed,
         discount=state.discount,
         sigma=sigma,
+        tol=lesson.tol or 0.0,
         intercept=partition.intercept,
         apart=network.apart or bool(state.setup.homes),
         secure=network.secure,

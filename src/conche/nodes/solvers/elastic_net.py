@@ -24,6 +24,7 @@ from .base import Context, Proposing, Solution, Solver
 from .l1 import EXACT, Columns, Penalty, on_working_sets
 
 SWEEPS = 5  # working sets a round, at most
+ENOUGH = 0.1  # of what the certificate is to come to: no node need be nearer to its optimum
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class CoordinateDescent(Proposing):
         self.l1, self.l2 = strength * solver.l1_ratio, strength * (1 - solver.l1_ratio)
         self.curvature = context.sigma / context.smoothness
         self.sweeps = solver.sweeps
+        # a gradient that is off by a share of l1 costs the certificate about that share
+        self.exact = max(ENOUGH * context.tol / context.n_nodes, EXACT)
         self.size = block.shape[1]
         self.centred, self.free = context.intercept, context.holds_intercept
         self.root = context.root
@@ -83,7 +86,9 @@ class CoordinateDescent(Proposing):
         target = self._times(u) + g / c
         own = Penalty(self.l1 / c, self.l2 / c)
         u = u * self.penalised[:, 0]
-        u = on_working_sets(self.columns, self.columns.level(target), u, own, EXACT, self.sweeps)
+        u = on_working_sets(
+            self.columns, self.columns.level(target), u, own, self.exact, self.sweeps
+        )
         if self.free:
             u[-1] = self._level(target - self._times(u))
         return u if np.all(np.isfinite(u)) else start

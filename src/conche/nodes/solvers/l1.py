@@ -22,7 +22,7 @@ from ...common.threads import blas_threads
 
 FEW_ENTRIES = 0.05  # of all: columns that are kept as what they have
 FEWEST = 64  # columns that a working set begins with
-SPARSE_SHARE = 4  # one of so many columns that want a weight, where passes over them cost little
+SPARSE_SHARE = 8  # one of so many columns that want a weight, where passes over them cost little
 PASSES = 20  # of coordinate descent at first; eight times as many where they were not enough
 MOST_PASSES = 5000
 SETS = 60  # working sets, at most
