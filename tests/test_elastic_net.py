@@ -17,6 +17,7 @@ from conche import CoCoAClassifier, CoCoARegressor, ElasticNet
 from conche.common.arrays import Array
 from conche.network import LocalNetwork
 from conche.nodes.solvers.candidates import STRENGTHS, CandidateBlock
+from conche.nodes.solvers.l1 import EXACT, Columns, Penalty, on_working_sets
 from conche.nodes.solvers.mixing import mixed
 
 from .helpers.engine_battery import ray_there
@@ -548,3 +549,27 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(conche.ParameterError, match=said) as error:
         CoCoARegressor(**options).fit(X, y)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("kind", ["C", "F", "single", "csr", "csc"])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("shape", [(600, 90), (80, 200)])
+def test_working_sets_end_where_scikit_learn_does(
+    kind: str, intercept: bool, shape: tuple[int, int]
+) -> None:
+    """Whether by inner products (many rows) or by the columns themselves, and whatever these are
+    kept as: no copy of them is centred."""
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random(shape) < 0.3, rng.normal(size=shape) + 0.5, 0.0)
+    y = X[:, :9] @ rng.normal(size=9) + 0.3 * rng.normal(size=shape[0]) + 2.0 * intercept
+    alpha = 0.05 * np.abs(X.T @ (y - y.mean() * intercept)).max() / len(y)
+    theirs = Theirs(alpha, l1_ratio=0.8, fit_intercept=intercept, tol=1e-13, max_iter=100_000)
+    wanted = theirs.fit(X, y).coef_
+    block = X.astype("f4") if kind == "single" else np.asarray(X, order="F" if kind == "F" else "C")
+    if kind.startswith("cs"):
+        block = sparse.csr_array(X).asformat(kind)
+    columns = Columns(block, np.ones(len(y)) if intercept else None)
+    penalty = Penalty.like_theirs(len(y) * alpha, 0.8)
+    found = on_working_sets(columns, columns.level(y), np.zeros(shape[1]), penalty, EXACT)
+    close = 1e-4 if kind == "single" else 1e-8
+    np.testing.assert_allclose(found, wanted, atol=close * np.abs(wanted).max())

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
 
 import conche
 from conche import Memory, Task
 from conche.common.arrays import Array
+from conche.rounds import Loss, get_loss
+from conche.rounds.objective import Objective
 
 from .helpers.models import raw
 
@@ -166,3 +170,27 @@ def test_separable_labels_do_not_overflow() -> None:
     ).fit(X, y)
     assert np.all(np.isfinite(model.coef_))
     assert model.score(X, y) == 1
+
+
+def test_a_line_search_ends_where_the_slope_does() -> None:
+    """Against scipy's: outputs near their optimum, far from it, and separable, all at once."""
+    rng, loss = np.random.default_rng(0), get_loss("logistic")
+    for trial in range(30):
+        y = np.where(rng.random((40, 3)) < 0.5, 1.0, -1.0)
+        v = rng.normal(size=(40, 3)) * [1e-6, 1.0, 30.0]
+        Aq = rng.normal(size=(40, 3)) * 10.0 ** rng.uniform(-3, 3, size=3)
+        Aq[:, 0] = y[:, 0] * np.abs(Aq[:, 0])  # only the penalty ends it
+        qPq, dPq = 10.0 ** rng.uniform(-3, 1, size=3), rng.normal(size=3) * (trial % 2)
+        objective = Objective(loss, y)
+        found = objective.best_step(v, objective.descent(v), Aq, qPq, dPq)
+        for j in range(3):
+            along = partial(_along, loss, (v[:, j], y[:, j], Aq[:, j], qPq[j], dPq[j]))
+            reach = 2 * abs(found[j]) + 1.0
+            best = minimize_scalar(along, bounds=(-reach, reach), method="bounded").fun
+            gain = along(0.0) - best
+            assert along(found[j]) - best <= 1e-8 * gain + 1e-13 * (along(0.0) + abs(best))
+
+
+def _along(loss: Loss, known: tuple[Any, ...], a: float) -> float:
+    v, y, Aq, qPq, dPq = known
+    return float(np.sum(loss.each(v + a * Aq, y)) + a * dPq + 0.5 * a**2 * qPq)

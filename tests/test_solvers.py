@@ -10,7 +10,15 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 import conche
-from conche.common.arrays import Array, by_columns
+from conche.common.arrays import (
+    Array,
+    as_dense,
+    by_columns,
+    column_squares,
+    scale_columns,
+    scale_rows,
+    times,
+)
 from conche.network import LocalNetwork
 from conche.nodes.solvers import Solution, factor
 from conche.nodes.solvers.factor import Factored, Iterative, Spectral, Tall, Wide, factorise
@@ -159,3 +167,26 @@ def test_large_tall_blocks_are_laid_out_by_columns() -> None:
     assert laid.strides[0] == 8
     assert np.array_equal(laid, block)
     assert by_columns(X[:100, :60]).base is X
+
+
+@pytest.mark.parametrize("kind", ["dense", "csr", "csc"])
+@pytest.mark.parametrize("columns", [1, 2, 4, 5])
+def test_narrow_products_and_stretched_columns(kind: str, columns: int) -> None:
+    rng = np.random.default_rng(0)
+    plain = np.where(rng.random((30, 20)) < 0.3, rng.normal(size=(30, 20)), 0.0)
+    block = plain if kind == "dense" else sparse.csr_array(plain).asformat(kind)
+    z, rows, scale = rng.normal(size=(20, columns)), rng.random(30), rng.random(20)
+    np.testing.assert_allclose(times(block, z), plain @ z, atol=1e-14)
+    np.testing.assert_allclose(as_dense(scale_rows(block, rows)), rows[:, None] * plain)
+    np.testing.assert_allclose(as_dense(scale_columns(block, scale)), plain * scale)
+    np.testing.assert_allclose(column_squares(block), np.sum(plain**2, axis=0), atol=1e-14)
+
+
+def test_a_given_ridge_is_used_as_it_is_whatever_the_columns() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4)) * [1.0, 1e3, 1e-3, 1.0] + 5
+    for damping in (1e-9, 3.0, 1e6):
+        model = conche.ConcheRegressor(2, solver=conche.Memory(damping=damping)).fit(X, X[:, 0])
+        assert model.damping_ == damping
+    small = conche.ConcheRegressor(2, solver=conche.Memory(damping=0.0), scaling=None)
+    assert 0 < small.fit(X, X[:, 0]).damping_ < 1e-5

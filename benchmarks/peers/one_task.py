@@ -151,6 +151,9 @@ def logistic(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
         memory = conche.Memory(damping=alpha)
         options = dict(loss="logistic", solver=memory, fit_intercept=False, scaling=None)
         yield f"Conche, K = {K}", partial(ours, conche.ConcheClassifier, K, **options)
+    # a task of many columns without directions for those that are yet to come
+    options = options | dict(solver=conche.Memory(damping=alpha, rank=0))
+    yield "Conche, rank 0, K = 1", partial(ours, conche.ConcheClassifier, 1, **options)
 
 
 KINDS: dict[str, Callable[[Problem], Iterator[tuple[str, Callable[[], Fit]]]]] = {

@@ -263,6 +263,7 @@ def _context(
         damping=state.agreed,
         discount=fading * state.discount,
         sigma=sigma,
+        tol=lesson.tol or 0.0,
         intercept=partition.intercept,
         apart=network.apart or bool(state.setup.homes),
         secure=network.secure,

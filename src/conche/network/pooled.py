@@ -27,7 +27,8 @@ from ..nodes.stack import Stack, StackState
 from .base import CentralNetwork, Coefficients, Lost, Placed
 from .wrapper import Wrapped
 
-REFRESHED = (1, 2, 3, 5, 8, 13, 21, 34)  # rounds that begin with a new factor, if need be
+FACTOR = 40  # columns for which a factor takes as long as a round more
+MOST_ROUNDS = 12  # with one factor
 WORTH_ALL_CORES = 1e9  # products: below, threads of ours that wait for more keep nodes from working
 
 
@@ -117,10 +118,12 @@ class PooledNetwork(Wrapped):
         return 8 * sum(len(T) ** 2 for T in transforms)
 
     def refresh(self, curvature: Array, round_number: int) -> bool:
-        """Newton's method now and then, ever more rarely: rounds in between are cheap."""
-        if round_number in REFRESHED:
+        """Newton's method now and then: as often as a factor is paid for by rounds."""
+        every = min(max(self._one().position().d.shape[0] // FACTOR, 1), MOST_ROUNDS)
+        again = round_number > 0 and round_number % every == 0
+        if again:
             self._one().ask("bend", curvature)
-        return round_number in REFRESHED
+        return again
 
     def propose(self, g: Array) -> Proposal:
         with self._threads():

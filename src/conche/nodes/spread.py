@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -253,9 +253,19 @@ class Look:
     """A task's columns, looked at no more than once: by several, if at all."""
 
     def __init__(self, block: Block, root: Array | None, known: Callable[[], Spread] | None = None):
-        self._look = known or partial(Spread.of_scaled, block, root)
+        self.block, self.root, self._known = block, root, known
 
     @cached_property
     def spread(self) -> Spread:
         """Of the columns, whose samples may have been multiplied by the ``root`` of weights."""
-        return self._look()
+        if self._known is not None:
+            return self._known()
+        return Spread.of_scaled(self.block, self.root)
+
+    @cached_property
+    def mean_squares(self) -> Array:
+        """Of the columns, which is sooner seen."""
+        if self._known is not None:
+            return np.asarray(self.spread.variance + self.spread.mean**2)
+        weight = self.block.shape[0] if self.root is None else float(here(self.root @ self.root))
+        return np.asarray(here(column_squares(self.block))) / weight

@@ -7,7 +7,9 @@ import numpy as np
 from ..common.arrays import Array, column_dots, ratio
 from .losses import Loss
 
-FARTHEST = 100.0  # that a prediction may move in one step of a line search; exp(-100) is nothing
+FARTHEST = 100.0  # that a prediction may move in a line search's first step; exp(-100) is nothing
+FLAT = 1e-8  # of the first slope along a direction: where a line search ends
+MOST_TRIED = 100  # steps of a line search
 
 
 class Objective:
@@ -38,37 +40,43 @@ class Objective:
     def best_step(self, v: Array, g: Array, Aq: Array, qPq: Array, dPq: Array) -> Array:
         """min over a of  value(v + a Aq) + a d.Pq + a^2/2 q.Pq,  exactly; no message is needed.
 
-        g is the descent direction at v. Newton's method in one dimension per output. A quadratic
-        loss needs one step; for others each step is halved until the objective falls, so that
-        rounds are monotone.
+        g is the descent direction at v. A quadratic loss needs one of Newton's steps. For others
+        the slope, which grows with a, is brought to zero: by Newton's method between the farthest
+        point where it is known to be negative and the nearest where it is positive, by halving what
+        lies between where that does not bring it down. Values are of no use for it: close to the
+        minimum they differ by less than rounding, the slope does not.
         """
-
-        def total(a: Array) -> Array:
-            return self.value(v + a * Aq) + a * dPq + 0.5 * a**2 * qPq
-
-        def newton(a: Array) -> Array:
+        slope = dPq - column_dots(g, Aq)
+        if self.loss.quadratic:  # whose curvature is one
+            return ratio(-slope, qPq + column_dots(Aq, Aq))
+        a, low, high = (
+            np.zeros_like(slope),
+            np.full_like(slope, -np.inf),
+            np.full_like(slope, np.inf),
+        )
+        here, last = v, np.full_like(slope, np.inf)
+        eps = float(np.finfo(Aq.dtype).eps)
+        rounding = eps * np.sqrt(column_dots(g, g) * column_dots(Aq, Aq))
+        enough = max(FLAT, 4 * eps) * np.abs(slope) + rounding
+        # far from the boundary the curvature vanishes, and Newton's step explodes
+        most = 1e-3 * float(np.finfo(Aq.dtype).max)  # no step is beyond the numbers
+        longest = FARTHEST / np.maximum(np.abs(Aq).max(axis=0, initial=0.0), FARTHEST / most)
+        for _ in range(MOST_TRIED):
+            steep = np.abs(slope) > enough
+            if not np.any(steep):
+                break
+            low, high = np.where(slope < 0, a, low), np.where(slope > 0, a, high)
+            bend = qPq + column_dots(self.curvature(here) * Aq, Aq)
+            tried = a + np.clip(ratio(-slope, bend), -longest, longest)
+            between = np.isfinite(high - low)
+            slow = between & (np.abs(slope) > 0.5 * last)
+            inside = (tried > low) & (tried < high) & ~slow
+            halfway = 0.5 * np.where(between, low, a) + 0.5 * np.where(between, high, a)
+            tried = np.where(inside, tried, halfway)
+            if np.all(~steep | (np.abs(tried - a) <= eps * np.abs(a))):
+                break
+            longest = np.minimum(2 * longest, most)
+            a, last = np.where(steep, tried, a), np.abs(slope)
             here = v + a * Aq
             slope = dPq + a * qPq - column_dots(self.descent(here), Aq)
-            return ratio(-slope, qPq + column_dots(self.curvature(here) * Aq, Aq))
-
-        if self.loss.quadratic:  # Newton's step from here, whose curvature is one
-            return ratio(column_dots(g, Aq) - dPq, qPq + column_dots(Aq, Aq))
-        a = np.zeros(v.shape[1])
-        best = total(a)
-        rounding = 4 * float(np.finfo(np.float64).eps)  # the value is no finer, Newton's step is
-        # far from the boundary the curvature vanishes, and Newton's step explodes
-        least = 1e3 * FARTHEST / float(np.finfo(Aq.dtype).max)  # no step is beyond the numbers
-        longest = FARTHEST / np.maximum(np.abs(Aq).max(axis=0, initial=0.0), least)
-        for _ in range(25):
-            move = np.clip(newton(a), -longest, longest)
-            for _ in range(30):
-                worse = ~(total(a + move) <= best + rounding * np.abs(best))
-                if not np.any(worse):
-                    break
-                move = np.where(worse, move / 2, move)
-            move = np.where(worse, 0.0, move)
-            a = a + move
-            best = total(a)
-            if np.all(np.abs(move) <= 1e-10 * np.abs(a)):
-                break
         return a

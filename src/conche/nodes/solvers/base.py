@@ -65,6 +65,7 @@ class Context:
     n_columns: int = 1  # of all nodes
     open_ridge: bool = False  # whether some column has too few samples to tell its ridge
     sigma: float = 1.0  # sigma' of CoCoA: how far nodes allow for the others' moves
+    tol: float = 0.0  # what the certificate is to come to, of the objective at the start
     intercept: bool = False  # whether some node has the constant column
     holds_intercept: bool = False  # whether this one has: its last
     node: int = 0  # its number

@@ -13,20 +13,18 @@ penalised.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
-from ...common.arrays import Array, Block, as_dense, small_indices, without_mean
+from ...common.arrays import Array, Block, without_mean
 from ..scalars import ElasticNetScalars
 from ..scaling import Kept
 from .base import Context, Proposing, Solution, Solver
+from .l1 import EXACT, Columns, Penalty, on_working_sets
 
 SWEEPS = 5  # working sets a round, at most
-PASSES = 200  # of coordinate descent over a working set, at most
-FEWEST = 64  # columns of a working set that grows
+ENOUGH = 0.1  # of what the certificate is to come to: no node need be nearer to its optimum
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,6 @@ class ElasticNetSolver(Solver["CoordinateDescent"]):
     alpha: float
     l1_ratio: float = 0.5
     sweeps: int = SWEEPS
-    passes: int = PASSES
 
     def alpha_of(self, kept: Kept, strength: float) -> float:
         """As given."""
@@ -57,15 +54,18 @@ class CoordinateDescent(Proposing):
     """The node's own elastic net, one output after the other; coordinates are the weights."""
 
     def __init__(self, block: Block, weights: Array, solver: ElasticNetSolver, context: Context):
-        self.block = small_indices(block) if sparse.issparse(block) else np.asfortranarray(block)
-        self.weights = weights
+        self.block, self.weights = block, weights
         strength = context.weight * solver.alpha
         self.l1, self.l2 = strength * solver.l1_ratio, strength * (1 - solver.l1_ratio)
         self.curvature = context.sigma / context.smoothness
-        self.sweeps, self.passes = solver.sweeps, solver.passes
+        self.sweeps = solver.sweeps
+        # a gradient that is off by a share of l1 costs the certificate about that share
+        self.exact = max(ENOUGH * context.tol / context.n_nodes, EXACT)
         self.size = block.shape[1]
         self.centred, self.free = context.intercept, context.holds_intercept
         self.root = context.root
+        ones = np.ones(block.shape[0]) if self.root is None else self.root
+        self.columns = Columns(block, ones if self.free else None)
         self.penalised = np.ones((self.size, 1), dtype=bool)
         self.penalised[-1] = not self.free
 
@@ -73,39 +73,24 @@ class CoordinateDescent(Proposing):
         u = self.weights + d
         pull = self._pull(without_mean(g, self.root) if self.centred else g, u)
         excess = np.maximum(np.abs(pull).max(axis=0, initial=0.0) / self.l1 - 1, 0.0)
-        if self.centred:
-            pull = self._pull(g, u)
-        outputs = [self._one(g[:, j], u[:, j], pull[:, j]) for j in range(g.shape[1])]
+        outputs = [self._one(g[:, j], u[:, j]) for j in range(g.shape[1])]
         z = np.column_stack(outputs) - u
         squares = self.l2 * np.sum((self.penalised * u) ** 2, axis=0)
         return Solution(
             z, ElasticNetScalars(self._penalty(u), self._penalty(u + z), excess, squares)
         )
 
-    def _one(self, g: Array, u: Array, pull: Array) -> Array:
-        """The node's own elastic net from u on, where the gradient without the L1 part is -pull."""
-        c, start, u = self.curvature, u, u.copy()
-        there = self._times(u)  # A_k w_k
-        target = there + g / c
-        room = np.float64(1e-12) * self.l1
-        for _ in range(self.sweeps):
-            kept = np.flatnonzero((u != 0) & self.penalised[:, 0])
-            over = np.abs(pull) - self.l1
-            over[kept] = 0.0
-            worst = np.argpartition(-over, min(max(FEWEST, len(kept)), len(over)) - 1)
-            new = worst[: max(FEWEST, len(kept))]
-            chosen = np.union1d(kept, new[over[new] > room])
-            if not len(chosen) and not self.free:
-                break
-            if len(chosen):
-                u[chosen] = self._descend(chosen, target, u[chosen])
-            if self.free:
-                u[-1] = 0.0
-                u[-1] = self._level(target - self._times(u))
-            there = self._times(u)
-            pull = self._pull(c * (target - there)[:, None], u[:, None])[:, 0]
-            if np.max(np.abs(pull[u == 0]), initial=0.0) <= self.l1 * (1 + 1e-9):
-                break
+    def _one(self, g: Array, u: Array) -> Array:
+        """The node's own elastic net from u on."""
+        c, start = self.curvature, u
+        target = self._times(u) + g / c
+        own = Penalty(self.l1 / c, self.l2 / c)
+        u = u * self.penalised[:, 0]
+        u = on_working_sets(
+            self.columns, self.columns.level(target), u, own, self.exact, self.sweeps
+        )
+        if self.free:
+            u[-1] = self._level(target - self._times(u))
         return u if np.all(np.isfinite(u)) else start
 
     def _pull(self, g: Array, u: Array) -> Array:
@@ -120,30 +105,6 @@ class CoordinateDescent(Proposing):
     def _times(self, u: Array) -> Array:
         kept = np.flatnonzero(u)
         return np.asarray(self.block[:, kept] @ u[kept])
-
-    def _descend(self, chosen: Array, target: Array, u: Array) -> Array:
-        """Coordinate descent on some columns; scikit-learn divides by n and by our curvature."""
-        from sklearn.linear_model import enet_path  # late: it takes longer than all of ours
-
-        n, total = len(target), self.l1 + self.l2
-        columns = self.block[:, chosen]
-        if self.free:  # its best value follows the others: what is centred need not ask for it
-            columns = as_dense(columns)
-            columns = np.asfortranarray(without_mean(columns, self.root))
-            target = without_mean(target[:, None], self.root)[:, 0]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it may stop before it is exact is the idea
-            _, weights, _ = enet_path(
-                columns,
-                target,
-                l1_ratio=self.l1 / total,
-                alphas=[total / (n * self.curvature)],
-                coef_init=u,
-                max_iter=self.passes,
-                tol=1e-14,
-                precompute=False,
-            )
-        return np.asarray(weights[:, 0])
 
     def _penalty(self, u: Array) -> Array:
         u = self.penalised * u

@@ -18,13 +18,16 @@ import numpy as np
 from scipy import linalg, sparse
 
 from ...common.arrays import Array, Block, as_dense, small_indices
+from ...common.threads import blas_threads
 
 FEW_ENTRIES = 0.05  # of all: columns that are kept as what they have
 FEWEST = 64  # columns that a working set begins with
+SPARSE_SHARE = 8  # one of so many columns that want a weight, where passes over them cost little
 PASSES = 20  # of coordinate descent at first; eight times as many where they were not enough
 MOST_PASSES = 5000
 SETS = 60  # working sets, at most
 EXACT = 1e-12  # of l1: a pull that much above it is rounding
+TALL = 2  # rows for every column of a set, whose inner products are then worth finding
 WORTH_PASSES = 100  # operations of passes that one of Newton's takes the place of
 STAGE = 0.3  # of a penalty, the next weaker one
 TRIED = 0.5 ** np.arange(4)  # steps towards Newton's
@@ -52,71 +55,118 @@ class Penalty(NamedTuple):
 
 
 class Columns:
-    """Columns, and the inner products of those that have been asked for: each is found once."""
+    """Columns, and the inner products of those that have been asked for: each is found once.
 
-    def __init__(self, S: Array):
-        sparsely = np.count_nonzero(S) < FEW_ENTRIES * S.size
-        self.S = small_indices(S) if sparsely else np.asfortranarray(S)
+    ``one`` is the constant column, where an intercept takes its part of whatever the others do:
+    then all are meant without their projection on it, and no copy of them is made for that.
+    """
+
+    def __init__(self, S: Block, one: Array | None = None):
+        self.S = small_indices(S) if sparse.issparse(S) else S
+        self.one = None if one is None else one / np.linalg.norm(one)
         self.places = np.full(S.shape[1], -1)
-        self.known = np.zeros(0, dtype=int)
+        nothing = np.zeros((S.shape[0], 0))
+        self.own = sparse.csc_array(nothing) if self.sparse else nothing  # those, in double
         self.G = np.zeros((0, 0))
+        self.rounding = 32 * float(np.finfo(S.dtype).eps)  # of pulls
+
+    @classmethod
+    def by_entries(cls, S: Array, one: Array | None = None) -> Columns:
+        """Of an array that may have few entries: then they are kept as what they have."""
+        few = one is None and np.count_nonzero(S) < FEW_ENTRIES * S.size
+        return cls(sparse.csc_array(S) if few else S, one)
+
+    @property
+    def sparse(self) -> bool:
+        """Whether they are kept as what they have, and used so."""
+        return sparse.issparse(self.S) and self.one is None
 
     def some(self, which: Array) -> Block:
-        """Some of them."""
-        return self.S[:, which]
+        """Some of them, in double."""
+        if self.sparse:
+            return self.S[:, which].astype(float, copy=False)
+        places = self.places[which]
+        if np.all(places >= 0):
+            return self.own[:, places]
+        own = np.asarray(as_dense(self.S[:, which]), dtype=float, order="F")
+        return own if self.one is None else own - np.outer(self.one, self.one @ own)
+
+    def times(self, x: Array) -> Array:
+        """What the weights x predict."""
+        kept = np.flatnonzero(x)
+        if np.all(self.places[kept] >= 0):
+            return np.asarray(self.own[:, self.places[kept]] @ x[kept])
+        return self.level(np.asarray(self.S @ x.astype(self.S.dtype), dtype=float))
+
+    def turned(self, rest: Array) -> Array:
+        """Their inner products with what is left of the targets."""
+        rest = self.level(rest).astype(self.S.dtype)
+        return np.asarray(self.S.T @ rest, dtype=float)
+
+    def level(self, v: Array) -> Array:
+        """Without what the constant column says of it."""
+        return v if self.one is None else v - self.one * (self.one @ v)
 
     def products(self, which: Array) -> Array:
         """All inner products of some of them."""
         new = which[self.places[which] < 0]
         if len(new):
-            self.places[new] = len(self.known) + np.arange(len(new))
-            old, self.known = self.G, np.concatenate([self.known, new])
-            beside = as_dense(self.S[:, self.known].T @ self.S[:, new])
-            self.G = np.block([[old, beside[: len(old)]], [beside.T]])
+            more = self.some(new)
+            beside, within = as_dense(self.own.T @ more), as_dense(more.T @ more)
+            self.places[new] = self.own.shape[1] + np.arange(len(new))
+            self.own = _beside(self.own, more)
+            self.G = np.block([[self.G, beside], [beside.T, within]])
         places = self.places[which]
         return self.G[np.ix_(places, places)]
 
 
+def _beside(first: Block, second: Block) -> Block:
+    """Both, by columns."""
+    if sparse.issparse(second):
+        return sparse.hstack([first, second], "csc")
+    return np.vstack([first.T, second.T]).T
+
+
 def elastic_net(S: Array, t: Array, x: Array, penalty: Penalty, free: int | None = None) -> Array:
     """The best weights, one column of x, t and the answer per output; x is where to begin."""
-    penalised, own, targets = np.arange(S.shape[1]), S, t
+    one = None if free is None else S[:, free]
+    columns, best = Columns.by_entries(S, one), np.zeros_like(x)
+    start = x.copy()
     if free is not None:  # its best value follows the others': what is centred need not ask for it
-        one = S[:, free]
-        length = one @ one
-        penalised = np.delete(penalised, free)
-        own = S[:, penalised]
-        own = own - np.outer(one, one @ own / length)
-        targets = t - np.outer(one, one @ t / length)
-    columns, best = Columns(own), np.zeros_like(x)
+        start[free] = 0.0
     for j in range(x.shape[1]):
-        own_penalty = penalty.one(j, x.shape[1])
-        best[penalised, j] = _one(columns, targets[:, j], x[penalised, j], own_penalty)
-    if free is not None:
-        best[free] = one @ (t - S @ best) / length
+        own = penalty.one(j, x.shape[1])
+        best[:, j] = solve(columns, columns.level(t[:, j]), start[:, j], own)
+    if one is not None:
+        best[free] = one @ (t - S @ best) / (one @ one)
     return best
 
 
-def _one(columns: Columns, t: Array, x: Array, penalty: Penalty) -> Array:
+def solve(columns: Columns, t: Array, x: Array, penalty: Penalty) -> Array:
     """By way of stronger penalties, from one that the beginning is not far from: each solution is
     close to the next, and no working set is much larger than what is left of it in the end."""
-    start, rest = x, t - columns.S @ x
+    start, rest = x, t - columns.times(x)
     before = 0.5 * rest @ rest + float(penalty.of(x))
-    strongest = float(np.abs(columns.S.T @ rest - penalty.l2 * x).max(initial=0.0))
+    strongest = float(np.abs(columns.turned(rest) - penalty.l2 * x).max(initial=0.0))
     stages = int(np.ceil(np.log(max(strongest / penalty.l1, 1.0)) / np.log(1 / STAGE)))
     for i in range(stages - 1, 0, -1):
-        x = _at(columns, t, x, Penalty(penalty.l1 / STAGE**i, penalty.l2), 1e-3)
-    x = _at(columns, t, x, penalty, EXACT)
-    rest = t - columns.S @ x
+        x = on_working_sets(columns, t, x, Penalty(penalty.l1 / STAGE**i, penalty.l2), 1e-3)
+    x = on_working_sets(columns, t, x, penalty, EXACT)
+    rest = t - columns.times(x)
     return x if 0.5 * rest @ rest + float(penalty.of(x)) <= before else start
 
 
-def _at(columns: Columns, t: Array, x: Array, penalty: Penalty, exact: float) -> Array:
+def on_working_sets(
+    columns: Columns, t: Array, x: Array, penalty: Penalty, exact: float, sets: int = SETS
+) -> Array:
+    """The best weights, to the share ``exact`` of the penalty in the gradient."""
     passes, x = PASSES, x.copy()
     value, seen = np.inf, 0.0
-    for _ in range(SETS):
+    exact = max(exact, columns.rounding)
+    for _ in range(sets):
         kept = np.flatnonzero(x)
-        rest = t - columns.some(kept) @ x[kept]
-        pull = columns.S.T @ rest - penalty.l2 * x
+        rest = t - columns.times(x)
+        pull = columns.turned(rest) - penalty.l2 * x
         over = np.abs(pull) - penalty.l1
         over[kept] = 0.0
         off = np.abs(pull[kept] - penalty.l1 * np.sign(x[kept])).max(initial=0.0)
@@ -129,22 +179,39 @@ def _at(columns: Columns, t: Array, x: Array, penalty: Penalty, exact: float) ->
                 break
             passes = min(8 * passes, MOST_PASSES)
         value, seen = min(now, value), max(seen, float(np.abs(pull).max(initial=0.0)))
-        most = max(FEWEST, 2 * len(kept))
+        fewest = int(np.sum(over > room)) // SPARSE_SHARE if columns.sparse else FEWEST
+        most = max(FEWEST, fewest, 2 * len(kept))
         worst = np.argpartition(-over, min(most, len(over)) - 1)[:most]
         chosen = np.union1d(kept, worst[over[worst] > room])
-        some = columns.some(chosen)
-        x[chosen] = _descend(some, t, x[chosen], penalty, passes)
-        entries = some.nnz if sparse.issparse(some) else some.size
-        if np.count_nonzero(x) ** 3 <= WORTH_PASSES * passes * entries:
-            x = _polished(columns, t, x, penalty)
+        with blas_threads(1):  # sets are small: threads would wait for each other
+            x[chosen], entries = _descended(columns, chosen, t, x[chosen], penalty, passes)
+            if np.count_nonzero(x) ** 3 <= WORTH_PASSES * passes * entries:
+                x = _polished(columns, t, x, penalty)
     return x
 
 
-def _descend(S: Block, t: Array, x: Array, penalty: Penalty, passes: int) -> Array:
-    """Some passes of coordinate descent; scikit-learn divides the loss by the number of rows."""
+def _descended(
+    columns: Columns, chosen: Array, t: Array, x: Array, penalty: Penalty, passes: int
+) -> tuple[Array, int]:
+    """Some passes of coordinate descent, and how many entries of columns one of them goes through:
+    of their inner products where rows are many, which are far fewer."""
+    own = columns.some(chosen)
+    if columns.sparse:
+        return _descend(own, t, x, penalty, passes), own.nnz
+    if len(t) < TALL * len(chosen):
+        return _descend(own, t, x, penalty, passes), own.size
+    G = columns.products(chosen)
+    return _descend(own, t, x, penalty, passes, G), own.size
+
+
+def _descend(
+    S: Block, t: Array, x: Array, penalty: Penalty, passes: int, G: Array | None = None
+) -> Array:
+    """scikit-learn divides the loss by the number of rows."""
     from sklearn.linear_model import enet_path  # late: it takes longer than all of ours
 
     total = penalty.l1 + penalty.l2
+    known = dict(precompute=False) if G is None else dict(precompute=G, Xy=S.T @ t)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that it may stop before it is exact is the idea
         _, found, _ = enet_path(
@@ -155,7 +222,7 @@ def _descend(S: Block, t: Array, x: Array, penalty: Penalty, passes: int) -> Arr
             coef_init=x,
             max_iter=passes,
             tol=1e-13,
-            precompute=False,
+            **known,
         )
     found = np.asarray(found[:, 0])
     return found if np.all(np.isfinite(found)) else x

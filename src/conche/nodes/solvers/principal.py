@@ -25,7 +25,7 @@ from ..scaling import Kept
 from ..spread import Look
 from .base import Context, Meeting
 from .principal_block import WIDEST_BLOCK, PrincipalBlock
-from .probes import Probes
+from .probes import FEW, PROBES, Probes
 from .ridge import Ridged
 
 # The intercept's ridge. In units of it the constant is so long that what is cut beside it rounds to
@@ -80,7 +80,10 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
         if kept and (units.change is not None or context.discount != 1.0):
             before = 1.0 if units.change is None else units.change[:, None] ** 2
             pull = like(weights, (context.discount * before - 1.0) * units.size[:, None]) * weights
-        sub = PrincipalBlock(units, pull, kept, context, self.seed, self.sparse)
+        probes = FEW if self.sparse else PROBES
+        if not self.rank or not context.quadratic:  # then nobody asks what was lost
+            probes = 0
+        sub = PrincipalBlock(units, pull, kept, context, self.seed, self.sparse, probes)
         if not self.rank:
             sub.ready(zeros(block, 0, block.shape[1]))
         return sub

@@ -21,6 +21,7 @@ from ...common.arrays import (
     scale_columns,
     scale_rows,
     space,
+    times,
     zeros,
 )
 from ...common.linear import with_diagonal
@@ -30,7 +31,7 @@ from .base import Context, Proposing, Solution
 from .cholesky import Apart, Cholesky, Diagonal, robust_cholesky
 from .leaning import Leans
 from .pooled import rotation
-from .probes import FEW, PROBES, Probes
+from .probes import Probes
 from .ridge import Units
 from .rows import Sums, bordered_products, leverages, products
 from .witness import Witness
@@ -63,6 +64,7 @@ class PrincipalBlock(Leans, Witness, Proposing):
         context: Context,
         seed: int,
         sparse: bool,
+        probes: int,
     ):
         self.units, self.context, self.each = units, context, context.each
         self.stack = context.stack
@@ -76,9 +78,7 @@ class PrincipalBlock(Leans, Witness, Proposing):
         self.V = zeros(self.A, 0, p)
         if "principal" in kept:
             self.V = scale_columns(kept["principal"], root * change)
-        self.probes = self._probes(kept, FEW if sparse else PROBES).in_units(
-            context.discount, change
-        )
+        self.probes = self._probes(kept, probes).in_units(context.discount, change)
         self.wide = sparse or (p if self.stack is None else self.stack.width) > WIDEST_BLOCK
         self.is_whole = False  # whether rounds know all rows B, and not only V'
         self.E = self._remaining(kept.get("remainder"), context.discount, change)
@@ -232,7 +232,7 @@ class PrincipalBlock(Leans, Witness, Proposing):
         return np.asarray(np.sqrt(own + self._strength(x)))
 
     def image(self, z: Array) -> Array:
-        return joined([self.A @ z, self.V @ z])
+        return joined([times(self.A, z), self.V @ z])
 
     def lift(self, d: Array) -> Array:
         return d / like(d, self.units.size)[:, None]
@@ -287,7 +287,7 @@ class PrincipalBlock(Leans, Witness, Proposing):
         """r = A^T g + V^T g' - P d + s pull, and its penalty's part P d - s pull."""
         Pd = self.penalty(d) - self._strength(d) * self.pull
         n = self.A.shape[0]
-        return self.A.T @ g[:n, :] + self.V.T @ g[n:, :] - Pd, Pd
+        return times(self.A.T, g[:n, :]) + self.V.T @ g[n:, :] - Pd, Pd
 
     def penalty(self, d: Array, strength: Array | float | None = None) -> Array:
         """P d; with another ridge than the strengths', if there is one."""

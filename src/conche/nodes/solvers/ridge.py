@@ -78,8 +78,19 @@ class Ridged(Solver[S], ABC):
         too few samples yet."""
         if not _is_open(kept):
             return np.array([0.0, block.shape[1], 0.0])
+        scales = self._at_most(kept, look)
+        if scales is not None:
+            return np.array([scales.sum(), block.shape[1], 0.0])
         seen = self._spread(kept, look)
         return np.array([seen.scales.sum(), block.shape[1], np.sum(~seen.settled)])
+
+    def _at_most(self, kept: Kept, look: Look) -> Array | None:
+        """What columns' scales are no larger than, their mean squares, where nobody needs to know
+        more: a ridge that was given is used as it is, unless it is next to nothing beside them."""
+        if not self.damping or "seen" in kept:
+            return None
+        scales = look.mean_squares
+        return scales if self.damping > LEAST_DAMPING * np.max(scales, initial=0.0) else None
 
     def agree(self, report: Array, context: Context) -> Context:
         """The overall scale of the ridge: as given, or the columns' mean."""

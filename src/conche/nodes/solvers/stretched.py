@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...common.arrays import Array, Block, as_dense, gram, like, rows_of, scale_columns, scale_rows
+from ...common.arrays import (
+    Array,
+    Block,
+    as_dense,
+    gram,
+    like,
+    rows_of,
+    scale_columns,
+    scale_rows,
+    times,
+)
 
 
 @dataclass(frozen=True)
@@ -37,11 +47,11 @@ class Stretched:
 
     def times(self, z: Array) -> Array:
         """A diag(by) z."""
-        return self.block @ (z if self.by is None else like(z, self.by)[:, None] * z)
+        return times(self.block, z if self.by is None else like(z, self.by)[:, None] * z)
 
     def turned(self, g: Array) -> Array:
         """diag(by) A^T g."""
-        found = self.block.T @ g
+        found = times(self.block.T, g)
         return found if self.by is None else like(found, self.by)[:, None] * found
 
     def gram(self) -> Array:
