@@ -118,9 +118,10 @@ class PooledNetwork(Wrapped):
         return 8 * sum(len(T) ** 2 for T in transforms)
 
     def refresh(self, curvature: Array, round_number: int) -> bool:
-        """Newton's method now and then: as often as a factor is paid for by rounds."""
+        """Newton's method now and then: after the first round, which leaves the start behind, and
+        as often as a factor is paid for by rounds."""
         every = min(max(self._one().position().d.shape[0] // FACTOR, 1), MOST_ROUNDS)
-        again = round_number > 0 and round_number % every == 0
+        again = round_number == 1 or (round_number > 0 and round_number % every == 0)
         if again:
             self._one().ask("bend", curvature)
         return again
