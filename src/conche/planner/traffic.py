@@ -83,9 +83,11 @@ class Stream:
         return each
 
     def at_the_coordinator(self) -> int:
-        """Numbers that the coordinator keeps: all columns' curvature, or nothing."""
-        P = sum(self.widths)
-        return P * P + P * self.side_by_side if self.lossless else 0
+        """Numbers that the coordinator keeps: all columns' curvature, or nothing. A root of it,
+        with a row for a sample, while columns of nodes that are apart may still change units."""
+        P, N = sum(self.widths), self.before + self.n
+        rows = min(N, P) if self.apart and N < ENOUGH else P
+        return rows * P + P * self.side_by_side if self.lossless else 0
 
     # ---- sent ----
 
