@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import signal
 import socket
 import threading
 import webbrowser
@@ -65,12 +66,19 @@ def serve(
         timeout_graceful_shutdown=1,
         timeout_keep_alive=30,
     )
-    try:  # from the first word on, Ctrl-C is a way to end it
+    server = uvicorn.Server(config)
+
+    def end(*_: object) -> None:
+        server.should_exit = True
+
+    # From the first word on, Ctrl-C ends it; not by an exception, which Python may drop at places
+    # that ignore them.
+    before = signal.signal(signal.SIGINT, end)
+    try:
         say(address)
         if browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-        uvicorn.Server(config).run(sockets=[sock])
-    except KeyboardInterrupt:
-        pass
+        server.run(sockets=[sock])
     finally:
+        signal.signal(signal.SIGINT, before)
         sock.close()
