@@ -114,8 +114,8 @@ class Scaling:
             centre = np.where(known, centre, means)
         own = None if stretched else before
         now, squares = Spread.centred(block, centre, whole[:, :p], own)
-        if not np.all(known):
-            centre = np.where(known, centre, now.mean)
+        if not np.all(known):  # of a constant, whose mean has been rounded: the constant itself
+            centre = np.where(~known & (now.lowest == now.highest), now.mean, centre)
         new = self._updated(numbers, now, centre)
         by = 1 / new["scale"]
         if (varies := _unless_constant(new)) is not None:
