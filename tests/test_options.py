@@ -89,10 +89,12 @@ def test_they_reach_a_solver_given_by_name() -> None:
     assert repr(model.solver) == "Memory(discount=0.5, rank=9)"
     model.set_params(solver="elastic-net", solver__alpha=0.1)
     assert repr(model.solver) == "ElasticNet(alpha=0.1)"
+    model.set_params(solver="elastic-net", solver__l1_ratio=1.0)
+    assert repr(model.solver) == "ElasticNet(l1_ratio=1.0)"
     for solver, wrong, said in (
         ("memory", dict(solver__alpha=1), "solver='memory' does not take alpha"),
         ("exact", dict(solver__damping=1.0), "solver='exact' does not take damping"),
-        ("elastic-net", dict(solver__l1_ratio=1.0), "solver='elastic-net' needs its alpha"),
+        ("elastic-net", dict(solver__damping=1.0), "solver='elastic-net' does not take damping"),
         ("magic", dict(solver__rank=1), "solver='magic' must be one of"),
     ):
         model = ConcheRegressor(solver=solver)
@@ -156,11 +158,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     (dict(solver=Damped(damping=float("nan"))), "damping=nan must be a number of at least 0"),
     (dict(solver=Damped(local_steps=0)), "local_steps=0 must be a whole number of at least 1"),
     (dict(solver=Exact(local_steps=HALF)), "local_steps=2.5 must be a whole number"),
-    (dict(solver=ElasticNet(alpha=0)), "alpha=0 must be a number above 0"),
+    (dict(solver=ElasticNet(alpha=0)), "alpha=0 must be a number of at least 1e-100, or 'auto'"),
     (dict(solver=ElasticNet(alpha=-1)), "alpha=-1 must be a number"),
     (dict(solver=ElasticNet(alpha=NOTHING)), "alpha=None must be a number"),
     (dict(solver=ElasticNet(0.1, l1_ratio=2)), "l1_ratio=2 must be a number .* at most 1"),
-    (dict(solver="elastic-net"), "solver='elastic-net' needs its alpha"),
     (dict(solver="magic"), "solver='magic' must be one of .* or a solver object"),
     (dict(solver=None), "solver=None must be one of"),
     (dict(solver=Memory), "solver=<class .*Memory'> must be one of"),

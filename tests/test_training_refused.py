@@ -109,7 +109,7 @@ def test_a_late_label_a_task_of_one_row_and_constant_columns(tmp_path: Path) -> 
         ("--solver magic", "solver='magic'"),
         ("--solver exact --rank 5", "--rank is no option of --solver exact"),
         ("--l1-ratio 0.2", "--l1-ratio is no option of --solver memory"),
-        ("--solver elastic-net", "--solver elastic-net needs --alpha"),
+        ("--solver elastic-net --alpha much", "--alpha much must be a number or auto"),
         ("--solver elastic-net --alpha 1 --damping 2", "--damping is no option of --solver"),
         ("--solver elastic-net --alpha -1", "alpha=-1.0"),
         ("--rank -1", "rank=-1"),

@@ -11,7 +11,7 @@ import numpy as np
 from ..common.arrays import Array, bytes_of, here
 from ..errors import ConcheError, NodeError, ParameterError
 from ..nodes import PLAIN, NodeState, Opening, Proposal, Scaling, Setup, Start
-from ..nodes.scalars import total
+from ..nodes.scalars import Scalars, total
 from ..nodes.solvers import Context
 from ..tasks.errands import Errand
 
@@ -126,6 +126,11 @@ class Network(ABC):
         """After the last round, which left the direction g: make ready to remember the task, its
         rows weighed by the root of ``curvature``; answers what memory has cost in it, None where
         nobody keeps count."""
+        return None
+
+    def certify(self, g: Array) -> Scalars | None:
+        """What certifies the point that a round has led to, where the direction is g: where that is
+        known here without asking the nodes again. None elsewhere."""
         return None
 
     def voices(self, context: Context) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 from ..common.arrays import Array, bytes_of
 from ..errors import NodeError
 from ..nodes import NodeState, Proposal
+from ..nodes.scalars import Scalars
 from ..nodes.solvers import Context
 from ..nodes.solvers.candidates import CandidateSolver, Offer
 from ..nodes.solvers.l1 import Penalty
@@ -154,7 +155,7 @@ class CandidateNetwork(PooledNetwork):
         wanted[self._learning.past.among] = True
         if self._learning.free is not None:
             wanted[self._learning.free] = True
-        if len(wanted) <= self._solver().rank:
+        if self._whole:
             wanted[:] = True
         return [np.flatnonzero(wanted[a:b]).astype(float) for a, b in pairwise(self._ends)]
 
@@ -179,6 +180,14 @@ class CandidateNetwork(PooledNetwork):
         assert step is not None
         self._learning.accept(step)
 
+    def certify(self, g: Array) -> Scalars | None:
+        """Of a quadratic loss the coordinator has all rows and what is left of their targets: where
+        all columns were offered, none is left that could still be pulled at."""
+        if not (self._context.quadratic and self._whole):
+            return None
+        point, nothing = self._dual_point(g), np.zeros(g.shape[1])
+        return self._learning.scalars(point, self._learning.pulls(point), nothing)
+
     def cost(self, arrays: Sequence[Array | None]) -> int:
         """What the round's exchanges came to."""
         return self._sent
@@ -192,10 +201,9 @@ class CandidateNetwork(PooledNetwork):
             self._offers("again", root, self._turn())
             learning.rest = self._target(g, root)
         past = learning.remembered()
-        whole = len(self._before) <= self._solver().rank
-        self._kept = past if whole else self._settled(past, g, root)
+        self._kept = past if self._whole else self._settled(past, g, root)
         self.overhead += self._sent
-        return Lost(whole=whole, blind=not whole)
+        return Lost(whole=self._whole, blind=not self._whole)
 
     def _settled(self, past: Past, g: Array, root: Array) -> Past:
         """Of at most ``rank`` columns; those with a weight, then those that are pulled most. The
@@ -234,6 +242,11 @@ class CandidateNetwork(PooledNetwork):
 
     def leverage(self, rows: Array) -> None:
         """Nobody knows."""
+
+    @property
+    def _whole(self) -> bool:
+        """Whether there is room for all columns."""
+        return len(self._before) <= self._solver().rank
 
     @property
     def _nodes(self) -> int:

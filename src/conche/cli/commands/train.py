@@ -69,7 +69,9 @@ class Train:
     local_steps: str | None = option(
         "Steps inside a node, instead of factorising its block: a number, or auto (exact, damped)."
     )
-    alpha: str | None = option("Strength of the penalty: a number, or auto (elastic-net).")
+    alpha: str | None = option(
+        "Strength of the penalty: a number, or auto (elastic-net), the default."
+    )
     l1_ratio: float | None = option("Share of the L1 penalty (elastic-net); 0.5.")
     rounds: int | None = option("Rounds a task: at most 30 (memory, elastic-net), or 1.")
     steps: str | None = option("safe (1/K), adaptive, or cg, the default of memory.")
@@ -262,9 +264,6 @@ def _solver_options(options: Train) -> dict[str, Any]:
             raise ParameterError(
                 f"{_dashed(name)} is no option of --solver {options.solver}, which has {known}"
             )
-    for name, parameter in own.items():
-        if parameter.default is parameter.empty and name not in given:
-            raise ParameterError(f"--solver {options.solver} needs {_dashed(name)}")
     return given
 
 

@@ -12,6 +12,7 @@ few, that passes are cheaper, they are not taken at all.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +26,15 @@ FEWEST = 64  # columns that a working set begins with
 SPARSE_SHARE = 8  # one of so many columns that want a weight, where passes over them cost little
 PASSES = 20  # of coordinate descent at first; eight times as many where they were not enough
 MOST_PASSES = 5000
+TIMES = 4  # that the whole way is gone, at most
+SETTLED = 1e-6  # of l1: a pull that much above it does not ask for another time
 SETS = 60  # working sets, at most
 EXACT = 1e-12  # of l1: a pull that much above it is rounding
 TALL = 2  # rows for every column of a set, whose inner products are then worth finding
 WORTH_PASSES = 100  # operations of passes that one of Newton's takes the place of
 STAGE = 0.3  # of a penalty, the next weaker one
 TRIED = 0.5 ** np.arange(4)  # steps towards Newton's
+LEAST_RIDGE = 1e-11  # of mean squared columns: an L2 part that decides what else is left open
 MOST_DROPPED = 100  # times that weights become zero on the way of one of them
 
 
@@ -143,17 +147,38 @@ def elastic_net(S: Array, t: Array, x: Array, penalty: Penalty, free: int | None
 
 
 def solve(columns: Columns, t: Array, x: Array, penalty: Penalty) -> Array:
-    """By way of stronger penalties, from one that the beginning is not far from: each solution is
-    close to the next, and no working set is much larger than what is left of it in the end."""
+    """The best weights, begun with x. Where about as many columns as rows have a weight, and no L2
+    part tells them apart, the way may end early: then it is gone again, from where it ended."""
     start, rest = x, t - columns.times(x)
     before = 0.5 * rest @ rest + float(penalty.of(x))
-    strongest = float(np.abs(columns.turned(rest) - penalty.l2 * x).max(initial=0.0))
+    for _ in range(TIMES):
+        x = _by_stages(columns, t, x, penalty)
+        rest = t - columns.times(x)
+        if _off(columns, rest, x, penalty) <= SETTLED * penalty.l1:
+            break
+    return x if 0.5 * rest @ rest + float(penalty.of(x)) <= before else start
+
+
+def _by_stages(columns: Columns, t: Array, x: Array, penalty: Penalty) -> Array:
+    """By way of stronger penalties, from one that the beginning is not far from: each solution is
+    close to the next, and no working set is much larger than what is left of it in the end."""
+    strongest = float(np.abs(_pull(columns, t - columns.times(x), x, penalty)).max(initial=0.0))
     stages = int(np.ceil(np.log(max(strongest / penalty.l1, 1.0)) / np.log(1 / STAGE)))
     for i in range(stages - 1, 0, -1):
         x = on_working_sets(columns, t, x, Penalty(penalty.l1 / STAGE**i, penalty.l2), 1e-3)
-    x = on_working_sets(columns, t, x, penalty, EXACT)
-    rest = t - columns.times(x)
-    return x if 0.5 * rest @ rest + float(penalty.of(x)) <= before else start
+    return on_working_sets(columns, t, x, penalty, EXACT)
+
+
+def _pull(columns: Columns, rest: Array, x: Array, penalty: Penalty) -> Array:
+    """What the loss and the L2 part want of every weight."""
+    return columns.turned(rest) - penalty.l2 * x
+
+
+def _off(columns: Columns, rest: Array, x: Array, penalty: Penalty) -> float:
+    """By how much some weight is wanted to be another, at most."""
+    pull = _pull(columns, rest, x, penalty)
+    wrong = np.where(x != 0, np.abs(pull - penalty.l1 * np.sign(x)), np.abs(pull) - penalty.l1)
+    return float(wrong.max(initial=0.0))
 
 
 def on_working_sets(
@@ -166,7 +191,7 @@ def on_working_sets(
     for _ in range(sets):
         kept = np.flatnonzero(x)
         rest = t - columns.times(x)
-        pull = columns.turned(rest) - penalty.l2 * x
+        pull = _pull(columns, rest, x, penalty)
         over = np.abs(pull) - penalty.l1
         over[kept] = 0.0
         off = np.abs(pull[kept] - penalty.l1 * np.sign(x[kept])).max(initial=0.0)
@@ -185,7 +210,8 @@ def on_working_sets(
         chosen = np.union1d(kept, worst[over[worst] > room])
         with blas_threads(1):  # sets are small: threads would wait for each other
             x[chosen], entries = _descended(columns, chosen, t, x[chosen], penalty, passes)
-            if np.count_nonzero(x) ** 3 <= WORTH_PASSES * passes * entries:
+            many = int(np.count_nonzero(x))
+            if many * min(many, len(t)) ** 2 <= WORTH_PASSES * passes * entries:
                 x = _polished(columns, t, x, penalty)
     return x
 
@@ -236,7 +262,7 @@ def _polished(all_of_them: Columns, t: Array, x: Array, penalty: Penalty) -> Arr
         if not len(kept):
             return x
         columns, own = all_of_them.some(kept), x[kept]
-        step = _newton(columns, all_of_them.products(kept), t, own, penalty)
+        step = _newton(all_of_them, kept, columns, t, own, penalty)
         if step is None:
             return x
         signs = np.sign(own)
@@ -266,22 +292,47 @@ def _value(columns: Block, t: Array, own: Array, penalty: Penalty) -> float:
 
 
 def _newton(
-    columns: Block, products: Array, t: Array, own: Array, penalty: Penalty
+    all_of_them: Columns, kept: Array, columns: Block, t: Array, own: Array, penalty: Penalty
 ) -> Array | None:
     """To the minimum of the quadratic that the problem is with signs fixed, with one correction for
     the last digits; None where columns are too much the same."""
-    # more columns than rows: a step all the same, and not a long one
-    least = 1e-14 if len(own) < len(t) else 1e-5
-    products.flat[:: len(own) + 1] += penalty.l2 + least * np.trace(products) / len(own)
-    try:
-        factor = linalg.cho_factor(products, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+    inverse = _inverse(all_of_them, kept, columns, penalty.l2)
+    if inverse is None:
         return None
 
     def gradient(x: Array) -> Array:
         return columns.T @ (t - columns @ x) - penalty.l2 * x - penalty.l1 * np.sign(own)
 
-    step = linalg.cho_solve(factor, gradient(own), check_finite=False)
+    step = inverse(gradient(own))
     if not np.all(np.isfinite(step)):
         return None
-    return step + linalg.cho_solve(factor, gradient(own + step), check_finite=False)
+    return step + inverse(gradient(own + step))
+
+
+def _inverse(
+    all_of_them: Columns, kept: Array, columns: Block, l2: float
+) -> Callable[[Array], Array] | None:
+    """b -> (S^T S + l2 I)^-1 b for some columns S; None where that is singular.
+
+    Of more columns than rows, by the smaller matrix: (b - S^T (S S^T + l2 I)^-1 S b) / l2, where l2
+    is enough to divide by. Where it is not, the matrix gets a little more of a diagonal: a step all
+    the same, and not a long one.
+    """
+    n, many = columns.shape
+    wide = many >= n
+    if wide:
+        products = as_dense(columns @ columns.T)
+        wide = l2 * many > LEAST_RIDGE * float(np.trace(products))
+    if not wide:
+        products = all_of_them.products(kept)
+    least = 0.0 if wide else 1e-14 if many < n else 1e-5
+    products.flat[:: len(products) + 1] += l2 + least * np.trace(products) / many
+    try:
+        factor = linalg.cho_factor(products, overwrite_a=True, check_finite=False)
+    except linalg.LinAlgError:
+        return None
+
+    def solve(b: Array) -> Array:
+        return np.asarray(linalg.cho_solve(factor, b, check_finite=False))
+
+    return (lambda b: (b - columns.T @ solve(columns @ b)) / l2) if wide else solve

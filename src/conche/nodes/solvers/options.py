@@ -242,10 +242,10 @@ class ElasticNet(SolverOption):
 
     Parameters
     ----------
-    alpha : the strength of the penalty; a number above 0. ``"auto"``: nine of them, shares of the
-        one that leaves no weight in the first task, falling with the root of the number of samples,
-        learn side by side, and the one that has predicted every task best before it was learnt is
-        the model (`alpha_`).
+    alpha : the strength of the penalty; a number above 0. ``"auto"``, the default: nine of them,
+        shares of the one that leaves no weight in the first task, falling with the root of the
+        number of samples, learn side by side, and the one that has predicted every task best before
+        it was learnt is the model (`alpha_`).
     l1_ratio : the share of the L1 penalty in it.
     rank : columns whose past the coordinator keeps. Up to that many columns nothing is lost, and
         the estimate is scikit-learn's on all tasks at once, after every task, for any number of
@@ -269,7 +269,7 @@ class ElasticNet(SolverOption):
 
     on_devices = False  # coordinate descent goes from one column to the next
 
-    def __init__(self, alpha: float | str, l1_ratio: float = 0.5, rank: int | None = None):
+    def __init__(self, alpha: float | str = "auto", l1_ratio: float = 0.5, rank: int | None = None):
         self.alpha = alpha
         self.l1_ratio = l1_ratio
         self.rank = rank
@@ -278,10 +278,9 @@ class ElasticNet(SolverOption):
         self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
     ) -> Solver[Any]:
         """Of all tasks, by a coordinator that nodes offer columns; or every node's own."""
-        auto = _is_auto(self.alpha)
-        alpha = None if auto else real("alpha", self.alpha, most=1e100, beside="'auto'")
-        if alpha is not None and alpha < 1e-100:
-            raise ParameterError(f"alpha={self.alpha!r} must be a number above 0")
+        alpha = None
+        if not _is_auto(self.alpha):
+            alpha = real("alpha", self.alpha, least=1e-100, most=1e100, beside="'auto'")
         l1_ratio = real("l1_ratio", self.l1_ratio, least=1e-6, most=1.0)
         rank = LOSSLESS if self.rank is None else whole("rank", self.rank, least=0, most=1e9)
         if not rank or not central:
@@ -307,10 +306,6 @@ def option(solver: Any, **parameters: Any) -> SolverOption:
     try:
         return SOLVERS[solver](**parameters)
     except TypeError:
-        if solver == "elastic-net" and "alpha" not in parameters:
-            raise ParameterError(
-                "solver='elastic-net' needs its alpha: give conche.ElasticNet(alpha=...)"
-            ) from None
         raise ParameterError(f"solver={solver!r} does not take {', '.join(parameters)}") from None
 
 

@@ -300,7 +300,8 @@ class Learning:
 
     def accept(self, step: Array) -> None:
         """Move: as far as the step says, per output."""
+        moved, self.z = step * self.z, np.zeros_like(self.z)
         self.weights = self.weights.copy()
-        self.weights[self.past.among] += step * self.z
+        self.weights[self.past.among] += moved
         if len(self.rows) == len(self.rest):  # else they are asked for again
-            self.rest = self.rest - self.rows @ (step * self.z)
+            self.rest = self.rest - self.rows @ moved

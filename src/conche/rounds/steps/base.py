@@ -161,8 +161,7 @@ class CentralSteps(Steps[CentralNetwork, L]):
             network.refresh(problem.objective.curvature(now.point.v)[:n], now.rounds)
         Az, scalars = network.propose(now.point.g)
         point = replace(now.point, penalty=self.penalty(now.point, scalars))
-        asked = Asked(problem.objective, point.g, point.value, point.penalty, Az, problem.intercept)
-        found = lower_bound(scalars, asked)
+        found = _floor(problem, point, Az, scalars)
         first = now.first if now.rounds else point.total
         now = replace(now, point=point, first=first, floor=np.maximum(now.floor, found))
         move = self.move(problem, now, Az, scalars)
@@ -170,10 +169,13 @@ class CentralSteps(Steps[CentralNetwork, L]):
         if move.floor is not None:
             now = replace(now, floor=np.maximum(now.floor, move.floor))
         after = Point.at(problem.objective, move.v, move.penalty)
+        if (known := network.certify(after.g)) is not None:
+            found = _floor(problem, after, np.zeros_like(Az), known)
         sure = bool(np.all(np.isfinite(found)))
         return replace(
             now,
             point=after,
+            floor=np.maximum(now.floor, found),
             last=move.last,
             done=now.done if move.done is None else move.done,
             rounds=now.rounds + 1,
@@ -199,6 +201,12 @@ class CentralSteps(Steps[CentralNetwork, L]):
             return False
         certified = bool(np.all(self.certified(now)))
         return certified or (not now.sure and now.moved <= self.tol)
+
+
+def _floor(problem: Problem, point: Point, Az: Array, scalars: Scalars) -> Array:
+    """A lower bound of the optimum, from what is said of a point."""
+    rest = point.value, point.penalty, Az, problem.intercept
+    return lower_bound(scalars, Asked(problem.objective, point.g, *rest))
 
 
 def measure(
