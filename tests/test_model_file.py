@@ -66,13 +66,31 @@ def test_a_reloaded_model_goes_on_to_the_last_bit(model: Any, dtype: Any, tmp_pa
     assert type(again) is type(through)
     assert plain(again) == plain(through)
     assert again.history_ == through.history_ and again.tasks_ == through.tasks_
+    assert_the_same(again, through, tasks[0][0])
     for X, y in tasks[3:]:
         through.partial_fit(X, y)
         again.partial_fit(X, y)
-    assert np.array_equal(again.coef_, through.coef_)
-    assert np.array_equal(again.predict(X), through.predict(X))
+    assert_the_same(again, through, tasks[0][0])
     assert again.coef_.dtype == through.coef_.dtype
     assert again.n_tasks_seen_ == 6
+
+
+def assert_the_same(one: Any, other: Any, X: Array) -> None:
+    """To the last bit."""
+    assert np.array_equal(one.coef_, other.coef_)
+    assert np.array_equal(one.intercept_, other.intercept_)
+    assert np.array_equal(one.predict(X), other.predict(X))
+
+
+@pytest.mark.parametrize("discount", [1.0, "auto"])
+def test_what_centring_adds_is_not_summed_anew(discount: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    model = conche.ConcheRegressor(7, solver=conche.Memory(discount=discount))
+    for i in range(4):
+        X = rng.standard_normal((40, 60)) + 10 * rng.standard_normal(60)
+        model.partial_fit(X, rng.standard_normal(40))
+        conche.save(model, tmp_path / f"{i}.conche")
+        assert_the_same(conche.load(tmp_path / f"{i}.conche"), model, X)
 
 
 def trained() -> conche.CoCoARegressor:

@@ -54,6 +54,8 @@ def _path_arrays(state: StreamState, nodes: list[NodeState]) -> dict[str, Array]
     arrays: dict[str, Array] = {}
     for k, node in enumerate(nodes):
         arrays |= {f"node{k}.{key}": array for key, array in node.to_arrays().items()}
+    if state.coefficients is not None:  # a sum over nodes: its last digits depend on its order
+        arrays["offset"] = state.coefficients.offset
     if state.account is not None:
         arrays |= {
             f"account.{k}": np.asarray(v) for k, v in vars(state.account).items() if v is not None
@@ -169,6 +171,8 @@ def _path(blank: StreamState, described: dict[str, Any], arrays: dict[str, Array
     nodes = _nodes(shapes, arrays, setup)
     nowhere = np.zeros(outputs)  # how far weights reach matters while a task is learnt
     shares = [share(setup.scaling, node, nowhere) for node in nodes[: len(setup.partition)]]
+    if arrays["offset"].shape != (outputs,):
+        raise ValueError("what centring adds to the intercept does not fit its outputs")
     return replace(
         blank,
         nodes=nodes,
@@ -179,7 +183,7 @@ def _path(blank: StreamState, described: dict[str, Any], arrays: dict[str, Array
         tested=float(described["tested"]),
         evidence=Evidence(*(float(part) for part in described["evidence"])),
         account=_account(arrays),
-        coefficients=coefficients(setup, shares),
+        coefficients=coefficients(setup, shares)._replace(offset=arrays["offset"]),
     )
 
 
