@@ -86,6 +86,12 @@ def ours(make: Callable[..., Any], n_nodes: int, **options: Any) -> Fit:
     return lambda X, y: np.ravel(make(n_nodes, **options).fit(X, y).coef_)
 
 
+def remembering(problem: Problem) -> conche.Memory:
+    """All columns where there are 5,000; as many directions as it keeps by default beyond."""
+    few = problem.X.shape[1] <= 5000
+    return conche.Memory(damping=problem.alpha, rank=5000 if few else None)
+
+
 def ridge(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
     n, alpha = len(problem.y), problem.alpha
     sk = "sklearn.linear_model"
@@ -109,8 +115,7 @@ def ridge(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
     ):  # on one node, one safe round is the solution
         options = dict(solver=damped)
         yield f"Conche, {name}, K = 1", partial(ours, conche.CoCoARegressor, 1, **options)
-    # all columns where there are 5,000; as many directions as it keeps by default beyond
-    memory = conche.Memory(damping=alpha, rank=5000 if problem.X.shape[1] <= 5000 else None)
+    memory = remembering(problem)
     for K in (1, 8):
         options = dict(solver=memory, fit_intercept=False, scaling=None)
         yield (
@@ -148,8 +153,7 @@ def logistic(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
     snap: Any = dict(fit_intercept=False, regularizer=alpha, n_jobs=2, normalize=False)
     yield "Snap ML", partial(theirs, "snapml", "LogisticRegression", **snap)
     for K in (1, 8):
-        memory = conche.Memory(damping=alpha)
-        options = dict(loss="logistic", solver=memory, fit_intercept=False, scaling=None)
+        options = dict(loss="logistic", solver=remembering(problem), fit_intercept=False, scaling=None)
         yield f"Conche, K = {K}", partial(ours, conche.ConcheClassifier, K, **options)
     # a task of many columns without directions for those that are yet to come
     options = options | dict(solver=conche.Memory(damping=alpha, rank=0))
@@ -211,8 +215,6 @@ def run() -> dict[str, dict[str, tuple[float, float]]]:
     every, points = [], {}
     for kind in KINDS:
         for name in SHAPES:
-            if kind == "logistic" and name == "dense 5,000 x 5,000":
-                continue  # minutes for most
             problem = drawn(name, kind)
             rows, points[problem.name] = compare(problem, kind)
             every += rows
