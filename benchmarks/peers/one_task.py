@@ -153,7 +153,9 @@ def logistic(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
     snap: Any = dict(fit_intercept=False, regularizer=alpha, n_jobs=2, normalize=False)
     yield "Snap ML", partial(theirs, "snapml", "LogisticRegression", **snap)
     for K in (1, 8):
-        options = dict(loss="logistic", solver=remembering(problem), fit_intercept=False, scaling=None)
+        options = dict(
+            loss="logistic", solver=remembering(problem), fit_intercept=False, scaling=None
+        )
         yield f"Conche, K = {K}", partial(ours, conche.ConcheClassifier, K, **options)
     # a task of many columns without directions for those that are yet to come
     options = options | dict(solver=conche.Memory(damping=alpha, rank=0))
