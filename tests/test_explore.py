@@ -22,7 +22,7 @@ import pytest
 pytest.importorskip("starlette", reason="starlette is not installed (conche[explore])")
 
 import conche
-from conche.explore.answers import rounds_answer
+from conche.explore.answers import curve_answer, rounds_answer, tasks_answer
 from conche.explore.settings import Setting
 
 from .helpers.commands import CONCHE, run_here
@@ -80,6 +80,38 @@ def test_several_rounds_on_wide_blocks_are_one() -> None:
     one = {row["n_nodes"]: row["error"] for row in plan.table}
     for K, error in zip(found["nodes"], found["errors"], strict=True):
         assert error == pytest.approx(one[K])
+
+
+GROWING = [(260, 41, 10, 16), (170, 29, 10, 4), (200, 60, 4, 3)]  # one round alone would settle
+
+
+@pytest.mark.parametrize(("p", "n", "K", "rounds"), GROWING)
+def test_several_rounds_are_judged_by_their_own_radius(p: int, n: int, K: int, rounds: int) -> None:
+    (curve,) = tasks_answer(Setting(p, n, 40, p, 0.01, rounds), [K])["curves"]
+    sizes = [p // K] * K
+    truth = conche.theory.spectral_radius(n, sizes, n_rounds=rounds)
+    assert curve["verdict"] == "grows" and curve["drawn"]
+    assert curve["radius"] == pytest.approx(truth, rel=0.1)
+    assert curve["errors"][-1] > 1.02 * curve["errors"][-2]  # the curve says the same
+
+
+def test_what_is_not_drawn_has_no_verdict() -> None:
+    curves = tasks_answer(Setting(4000, 100, 4, 3000, 0.01, 4), [1, 1000])["curves"]
+    assert [curve["verdict"] for curve in curves] == ["settles", "unknown"]
+    assert curves[1]["radius"] is None and np.isnan(curves[1]["errors"]).all()
+
+
+def test_a_smaller_stream_is_not_nearly_square_where_its_own_is_not() -> None:
+    """Blocks of 32 columns and 40 samples: 4 and 5 in the same proportions, and unbounded."""
+    found = rounds_answer(Setting(1024, 40, 4, 700, 0.01, n_rounds=8))
+    place = found["nodes"].index(32)
+    assert np.isfinite(found["errors"][place]) and found["verdicts"][place] == "grows"
+
+
+def test_a_radius_of_nothing_is_zero() -> None:
+    setting = Setting(24, 40, 4, 12, 0.1)
+    assert tasks_answer(setting, [1])["curves"][0]["radius"] == 0
+    assert curve_answer(setting)["radii"][0] == 0
 
 
 def test_a_simulation_runs_and_is_what_the_library_simulates(server: Server) -> None:
