@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -23,7 +24,8 @@ pytest.importorskip("starlette", reason="starlette is not installed (conche[expl
 
 import conche
 from conche.explore.answers import curve_answer, rounds_answer, tasks_answer
-from conche.explore.settings import Setting
+from conche.explore.jobs import Jobs, TooManyError
+from conche.explore.settings import Setting, Wish
 
 from .helpers.commands import CONCHE, run_here
 from .helpers.explored import Server, explored, months
@@ -138,6 +140,26 @@ def test_simulations_are_few_and_can_be_stopped(server: Server) -> None:
     again = server.ask("/api/simulations", "POST", wish())
     assert again.status == 202
     server.ask(f"/api/simulations/{again.json()['id']}", "DELETE")
+
+
+def test_a_simulation_that_nobody_watches_makes_room() -> None:
+    async def check() -> None:
+        jobs = Jobs()
+        large = Wish.read(json.loads(wish(p=600, n=300, T=60, shared=300, trials=200)))
+        try:
+            first, second = [await jobs.start(large, []) for _ in range(2)]
+            jobs.known[first].seen -= 60  # a page in the background looks once a minute
+            with pytest.raises(TooManyError, match="stop one"):
+                await jobs.start(large, [])
+            jobs.known[first].seen -= 60
+            jobs.known[second].seen -= 120
+            jobs.look(second)
+            await jobs.start(large, [])
+            assert [jobs.known[name].state for name in (first, second)] == ["stopped", "running"]
+        finally:
+            await jobs.close()
+
+    asyncio.run(check())
 
 
 def test_a_model_is_described_and_a_dropped_one_as_well(tmp_path: Path) -> None:

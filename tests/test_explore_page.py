@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,32 @@ def test_points_are_simulated_and_stopped(page: Any, server: Server) -> None:
     stop.press("Enter")
     page.wait_for_selector(".simulation .note:text-matches('^stopped')")
     assert page.get_by_role("button", name="Simulate points").is_visible()
+
+
+def test_a_simulation_ends_with_its_page(page: Any, server: Server) -> None:
+    go(page, server, "&p=600&n=300&T=60&shared=300")
+    page.get_by_label("trials").select_option("200")
+    with page.expect_response(lambda answer: answer.request.method == "POST") as started:
+        page.get_by_role("button", name="Simulate points").click()
+    name = started.value.json()["id"]
+    page.get_by_role("button", name="Stop").wait_for()
+    page.goto("about:blank")
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and _job(server, name) == "running":
+        time.sleep(0.2)
+    assert _job(server, name) == "stopped"
+
+
+def _job(server: Server, name: str) -> str:
+    return str(server.ask(f"/api/simulations/{name}").json()["state"])
+
+
+def test_any_number_of_trials_may_be_in_the_address(page: Any, server: Server) -> None:
+    go(page, server, f"{SMALL}&trials=37")
+    assert page.get_by_label("trials").input_value() == "37"
+    page.get_by_role("button", name="Simulate points").click()
+    page.wait_for_selector(".simulation .note:text-matches('^done')")
+    assert state(page)["trials"] == "37"
 
 
 def test_figures_are_saved_with_their_command(page: Any, server: Server) -> None:
