@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -331,6 +332,27 @@ def test_two_hundred_requests_at_once(server: Server) -> None:
         answers = [answer.status for answer in asked]
     assert set(answers) <= {200, 503} and 200 in answers
     assert server.ask("/api/nodes").status == 200
+
+
+def test_silent_connections_keep_nobody_out() -> None:
+    """More of them than the server may have files; it says nothing of it, and hangs up in time."""
+    with explored(files=256) as server, ExitStack() as stack:
+
+        def opened(text: str) -> socket.socket:
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 30))
+            line.sendall(text.encode())
+            return line
+
+        headers = {**server.own_headers(), "Content-Length": "1000"}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        slow = [opened(f"POST /api/model HTTP/1.1\r\n{head}\r\nabc") for _ in range(26)]
+        assert server.ask("/api/nodes").status == 503
+        silent = [opened("GET") for _ in range(300)]
+        assert server.ask("/", headers={"Cookie": None}).status == 401
+        for line in (silent[0], silent[-1]):
+            assert line.recv(1) == b""
+        assert b"did not come to its end" in slow[0].recv(4096)
+        assert server.ask("/api/nodes").status == 200
 
 
 def test_the_token_moves_from_the_address_into_a_cookie(server: Server) -> None:
