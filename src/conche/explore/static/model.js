@@ -2,7 +2,7 @@
 import { chart } from "./chart.js";
 import { h } from "./dom.js";
 import { figure } from "./figure.js";
-import { bytes, number, percent, seconds, whole } from "./format.js";
+import { bytes, number, percent, percentTick, seconds, whole } from "./format.js";
 import { heat } from "./heat.js";
 import { table } from "./table.js";
 
@@ -108,7 +108,7 @@ function curve(data) {
   drawn.update({
     title: `Average over ${found.on} tasks`, ...numbers(data, "average"),
     legend: series.map((each) => [each.name, each.className]),
-    draw: (width) => chart({ title: "Mean error over tasks", width, height: 320, series, x: { label: "tasks learnt" }, y: { label: found.metric, log: "auto", tick: found.rate ? (v) => `${+(100 * v).toPrecision(3)} %` : undefined } }),
+    draw: (width) => chart({ title: "Mean error over tasks", width, height: 320, series, x: { label: "tasks learnt" }, y: { label: found.metric, log: "auto", tick: found.rate ? percentTick : undefined } }),
   });
   return drawn.node;
 }
