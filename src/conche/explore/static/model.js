@@ -136,12 +136,12 @@ function spectrum(data) {
   const x = found.values.map((_, i) => i + 1);
   const kept = found.rank === null
     ? `All ${whole(found.n_values)} directions are kept: nothing is lost.`
-    : `Rank ${found.rank} of ${whole(found.weights)} weights keeps ${percent(found.share)} of the curvature between nodes; the rest (${percent(1 - found.share)}) is kept within each node’s own block.`;
+    : `Rank ${found.rank}${found.rank > found.n_values ? " (the intercept’s direction, not drawn, is one of them)" : ""} of ${whole(found.weights)} weights keeps ${percent(found.share)} of the curvature between nodes; the rest (${percent(1 - found.share)}) is kept within each node’s own block.`;
   const drawn = figure();
   const series = [{ name: "kept directions", className: "s1", x, y: found.values, mark: x.length <= 60 ? "circle" : null }];
   drawn.update({
     title: "Spectrum of what is remembered", ...numbers(data, "spectrum"), note: kept,
-    draw: (width) => chart({ title: "Spectrum", width, height: 320, series, x: { label: "direction" }, y: { label: "curvature, in units of the ridge", log: "auto" } }),
+    draw: (width) => chart({ title: "Spectrum", width, height: 320, series, x: { label: "direction" }, y: { label: `curvature, ${found.unit}`, log: "auto" } }),
   });
   return drawn.node;
 }
