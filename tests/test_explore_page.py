@@ -199,6 +199,9 @@ def test_figures_are_saved_with_their_command(page: Any, server: Server) -> None
     assert page.text_content(".advice-panel .command code") == f"conche plan {options}"
     svg = saved(page, "SVG").decode()
     assert f"<desc>{command}</desc>" in svg and "class=" not in svg and "var(" not in svg
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    legend = page.locator(".legend").first.locator("li").all_inner_texts()
+    assert len(legend) == 3 and set(legend) <= set(shown)
     png = saved(page, "PNG")
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and f"iTXtComment\0\0\0\0\0{command}".encode() in png
     assert saved(page, "CSV").decode().startswith(f"# {command}\n")
