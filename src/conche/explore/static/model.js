@@ -37,7 +37,7 @@ function summary(data) {
   const cards = [
     card("Tasks", whole(data.tasks), `${whole(data.samples)} samples`),
     card("Nodes", whole(data.nodes.length), `${whole(data.columns)} columns`),
-    card("Kept", bytes(data.kept_bytes), `file ${bytes(data.file_bytes)}`),
+    card("Kept", bytes(data.kept_bytes), data.at_home ? "by the coordinator alone" : `file ${bytes(data.file_bytes)}`),
     card("Sent", bytes(sum(data.history, "bytes")), took(data)),
   ];
   if (data.matrix) {
@@ -51,7 +51,7 @@ function summary(data) {
   }
   const aim = data.target ? `, target ${data.target}` : "";
   return h("section", { className: "summary" },
-    h("h2", {}, data.file), h("p", { className: "note" }, `${data.class}${aim}`),
+    h("h2", {}, data.file), h("p", { className: "note" }, `${data.class}${aim}${data.at_home ? "; weights are at home, with the nodes" : ""}`),
     h("dl", { className: "cards" }, cards));
 }
 
@@ -76,7 +76,7 @@ function errors(data) {
   const unit = found.rate ? ", in %" : "";
   drawn.update({
     title: `Error matrix: ${found.metric} on each ${found.on} task${unit}`, ...numbers(data, "error-matrix"),
-    note: found.learnt.length < 2 ? "The model’s file has the last estimate alone." : "A row after each task that was learnt, a column for each task it was tried on.",
+    note: found.learnt.length < 2 ? `${data.at_home ? "The nodes have" : "The model’s file has"} the last estimate alone.` : "A row after each task that was learnt, a column for each task it was tried on.",
     draw: (width) => heat({ title: "Error matrix", values: found.values, rows: found.learnt, columns: found.tasks, kind: "values", show, width, xLabel: `${found.on} task`, yLabel: "after" }),
   });
   drawn.node.classList.add("wide");
