@@ -98,6 +98,13 @@ def test_several_rounds_are_judged_by_their_own_radius(p: int, n: int, K: int, r
     assert curve["errors"][-1] > 1.02 * curve["errors"][-2]  # the curve says the same
 
 
+def test_a_radius_close_to_one_decides_nothing_where_it_is_drawn() -> None:
+    curves = tasks_answer(Setting(1024, 40, 4, 700, 0.01, 8), [8, 64])["curves"]
+    assert [curve["verdict"] for curve in curves] == ["settles", "edge"]
+    wide = tasks_answer(Setting(300, 600, 4, 200, 0.01, 2), [100])["curves"]  # 0.961, and sure
+    assert wide[0]["verdict"] == "settles" and wide[0]["drawn"]
+
+
 def test_what_is_not_drawn_has_no_verdict() -> None:
     curves = tasks_answer(Setting(4000, 100, 4, 3000, 0.01, 4), [1, 1000])["curves"]
     assert [curve["verdict"] for curve in curves] == ["settles", "unknown"]

@@ -18,7 +18,6 @@ from .settings import MOST_NODES, Setting
 
 GRID = 600  # numbers of nodes at which bad sizes are looked for
 MOST_SHOWN = 12  # simulated points
-EDGE = 0.05  # of radii from drawn moments around 1: either may be true
 ROUNDING = 1e-9  # of a radius that is zero
 DRAWN_NODES = 128  # at most, where moments of several rounds must be drawn
 
@@ -160,21 +159,19 @@ def several_rounds(setting: Setting, question: Question, K: int) -> dict[str, An
 
 
 def _several(setting: Setting, question: Question, K: int) -> dict[str, Any]:
-    sizes = even_sizes(setting.n_features, K)
-    drawn = min(sizes) <= setting.n_samples + 1
-    return verdict(question.radius(sizes, setting.n_rounds), drawn)
+    return verdict(*question.radius(even_sizes(setting.n_features, K), setting.n_rounds))
 
 
-def verdict(radius: float, drawn: bool = False) -> dict[str, Any]:
-    """A spectral radius, and what it says of endless tasks; one of moments that were ``drawn`` is
-    known to a few percent."""
+def verdict(radius: float, off: float = 0.0) -> dict[str, Any]:
+    """A spectral radius, and what it says of endless tasks; one that may be ``off`` by that much
+    says nothing close to 1."""
     if not np.isfinite(radius):
         said = "unbounded"
-    elif drawn and abs(radius - 1) < EDGE:
+    elif abs(radius - 1) < off:
         said = "edge"
     else:
         said = "grows" if radius >= 1 else "settles"
-    return {"radius": _but_for_rounding(radius), "drawn": drawn, "verdict": said}
+    return {"radius": _but_for_rounding(radius), "drawn": off > 0, "verdict": said}
 
 
 def _but_for_rounding(radius: float) -> float:

@@ -9,12 +9,14 @@ from typing import TypedDict
 import numpy as np
 
 from ..common.arrays import Array, even_sizes
-from ..paper.theory import Similarity, generalization_error, spectral_radius
+from ..paper.theory import Similarity, generalization_error
+from ..paper.theory.moments import SampledMoments, moments
 from .twin import Shape
 
 DRAWN_COLUMNS = 128  # of a stream in the same proportions, where moments must be drawn
 MOST_DRAWN = 1024  # where fewer would make blocks nearly square
 DRAWN_APART = 2.5  # columns between a block's size and the samples: two, when both are rounded
+DRAWN_OFF = 0.12  # of what blocks do to each other: so far off are radii near 1 of smaller streams
 LEAST_BLOCK = 3  # columns of a node there
 MANY_TASKS = 2000  # that are foreseen at most; a plan for more says so
 DRAWN_ENTRIES = 4e5  # of all draws together
@@ -141,11 +143,17 @@ class Question:
                 similarity, ns, self.noise_var, n_rounds, damping, self.draws(sizes)
             )
 
-    def radius(self, sizes: Sequence[int], n_rounds: int = 1) -> float:
-        """The spectral radius of a typical task, of the very moments that `curve` goes on with: no
-        other draws, so that both say the same."""
+    def radius(self, sizes: Sequence[int], n_rounds: int = 1) -> tuple[float, float]:
+        """The spectral radius of a typical task, of the very moments that `curve` goes on with; and
+        how far off it may be, where they are drawn."""
         sizes, ns = self._as_drawn(sizes, self._samples(None), n_rounds, None)
-        return spectral_radius(int(np.median(ns)), sizes, n_rounds, samples=self.draws(sizes))
+        known = moments(int(np.median(ns)), sizes, n_rounds, samples=self.draws(sizes))
+        if not known.finite:
+            return float("inf"), 0.0
+        radius = known.radius()
+        drawn = isinstance(known, SampledMoments)
+        noisy = radius - (1 - 2 * float(known.rho.min()))  # what blocks do to each other
+        return radius, DRAWN_OFF * noisy if drawn else 0.0
 
     def _as_drawn(
         self, sizes: Sequence[int], ns: Array, n_rounds: int, damping: float | None
