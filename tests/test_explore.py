@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import os
@@ -12,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -22,8 +24,9 @@ import pytest
 pytest.importorskip("starlette", reason="starlette is not installed (conche[explore])")
 
 import conche
-from conche.explore.answers import rounds_answer
-from conche.explore.settings import Setting
+from conche.explore.answers import curve_answer, rounds_answer, tasks_answer
+from conche.explore.jobs import Jobs, TooManyError
+from conche.explore.settings import Setting, Wish
 
 from .helpers.commands import CONCHE, run_here
 from .helpers.explored import Server, explored, months
@@ -82,6 +85,45 @@ def test_several_rounds_on_wide_blocks_are_one() -> None:
         assert error == pytest.approx(one[K])
 
 
+GROWING = [(260, 41, 10, 16), (170, 29, 10, 4), (200, 60, 4, 3)]  # one round alone would settle
+
+
+@pytest.mark.parametrize(("p", "n", "K", "rounds"), GROWING)
+def test_several_rounds_are_judged_by_their_own_radius(p: int, n: int, K: int, rounds: int) -> None:
+    (curve,) = tasks_answer(Setting(p, n, 40, p, 0.01, rounds), [K])["curves"]
+    sizes = [p // K] * K
+    truth = conche.theory.spectral_radius(n, sizes, n_rounds=rounds)
+    assert curve["verdict"] == "grows" and curve["drawn"]
+    assert curve["radius"] == pytest.approx(truth, rel=0.1)
+    assert curve["errors"][-1] > 1.02 * curve["errors"][-2]  # the curve says the same
+
+
+def test_a_radius_close_to_one_decides_nothing_where_it_is_drawn() -> None:
+    curves = tasks_answer(Setting(1024, 40, 4, 700, 0.01, 8), [8, 64])["curves"]
+    assert [curve["verdict"] for curve in curves] == ["settles", "edge"]
+    wide = tasks_answer(Setting(300, 600, 4, 200, 0.01, 2), [100])["curves"]  # 0.961, and sure
+    assert wide[0]["verdict"] == "settles" and wide[0]["drawn"]
+
+
+def test_what_is_not_drawn_has_no_verdict() -> None:
+    curves = tasks_answer(Setting(4000, 100, 4, 3000, 0.01, 4), [1, 1000])["curves"]
+    assert [curve["verdict"] for curve in curves] == ["settles", "unknown"]
+    assert curves[1]["radius"] is None and np.isnan(curves[1]["errors"]).all()
+
+
+def test_a_smaller_stream_is_not_nearly_square_where_its_own_is_not() -> None:
+    """Blocks of 32 columns and 40 samples: 4 and 5 in the same proportions, and unbounded."""
+    found = rounds_answer(Setting(1024, 40, 4, 700, 0.01, n_rounds=8))
+    place = found["nodes"].index(32)
+    assert np.isfinite(found["errors"][place]) and found["verdicts"][place] == "grows"
+
+
+def test_a_radius_of_nothing_is_zero() -> None:
+    setting = Setting(24, 40, 4, 12, 0.1)
+    assert tasks_answer(setting, [1])["curves"][0]["radius"] == 0
+    assert curve_answer(setting)["radii"][0] == 0
+
+
 def test_a_simulation_runs_and_is_what_the_library_simulates(server: Server) -> None:
     name = server.ask("/api/simulations", "POST", wish()).json()["id"]
     job: dict[str, Any] = {"state": "running"}
@@ -106,6 +148,26 @@ def test_simulations_are_few_and_can_be_stopped(server: Server) -> None:
     again = server.ask("/api/simulations", "POST", wish())
     assert again.status == 202
     server.ask(f"/api/simulations/{again.json()['id']}", "DELETE")
+
+
+def test_a_simulation_that_nobody_watches_makes_room() -> None:
+    async def check() -> None:
+        jobs = Jobs()
+        large = Wish.read(json.loads(wish(p=600, n=300, T=60, shared=300, trials=200)))
+        try:
+            first, second = [await jobs.start(large, []) for _ in range(2)]
+            jobs.known[first].seen -= 60  # a page in the background looks once a minute
+            with pytest.raises(TooManyError, match="stop one"):
+                await jobs.start(large, [])
+            jobs.known[first].seen -= 60
+            jobs.known[second].seen -= 120
+            jobs.look(second)
+            await jobs.start(large, [])
+            assert [jobs.known[name].state for name in (first, second)] == ["stopped", "running"]
+        finally:
+            await jobs.close()
+
+    asyncio.run(check())
 
 
 def test_a_model_is_described_and_a_dropped_one_as_well(tmp_path: Path) -> None:
@@ -277,6 +339,27 @@ def test_two_hundred_requests_at_once(server: Server) -> None:
         answers = [answer.status for answer in asked]
     assert set(answers) <= {200, 503} and 200 in answers
     assert server.ask("/api/nodes").status == 200
+
+
+def test_silent_connections_keep_nobody_out() -> None:
+    """More of them than the server may have files; it says nothing of it, and hangs up in time."""
+    with explored(files=256) as server, ExitStack() as stack:
+
+        def opened(text: str) -> socket.socket:
+            line = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 30))
+            line.sendall(text.encode())
+            return line
+
+        headers = {**server.own_headers(), "Content-Length": "1000"}
+        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        slow = [opened(f"POST /api/model HTTP/1.1\r\n{head}\r\nabc") for _ in range(26)]
+        assert server.ask("/api/nodes").status == 503
+        silent = [opened("GET") for _ in range(300)]
+        assert server.ask("/", headers={"Cookie": None}).status == 401
+        for line in (silent[0], silent[-1]):
+            assert line.recv(1) == b""
+        assert b"did not come to its end" in slow[0].recv(4096)
+        assert server.ask("/api/nodes").status == 200
 
 
 def test_the_token_moves_from_the_address_into_a_cookie(server: Server) -> None:

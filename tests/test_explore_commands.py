@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette", reason="starlette is not installed (conche[explore])")
@@ -164,6 +166,38 @@ def test_figures_of_a_model_that_was_dropped_in(
         page.wait_for_selector(".cards")
         monkeypatch.chdir(folder)
         assert len(compare(page, but_for="seconds")) == 3  # which are in a file beside it
+
+
+def test_weights_at_home(page: Any, tmp_path: Path) -> None:
+    """The nodes are asked, and nothing says where their weights are."""
+    rng = np.random.default_rng(0)
+    for task in ("jan", "feb"):
+        for name in ("target", "north", "south"):
+            lines = [f"{row},{value:.5f}" for row, value in enumerate(rng.standard_normal(30))]
+            file = tmp_path / name / f"{task}.csv"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("\n".join(["row,y", *lines]) + "\n")
+    (tmp_path / "stream.toml").write_text(
+        'key = "row"\nkeep_weights = "nodes"\nhome = "secret-homes"\n'
+        'target = {files = "target", column = "y"}\n'
+        'nodes = {north = {files = "north"}, south = {files = "south"}}\n'
+    )
+    model, stream = tmp_path / "m.conche", tmp_path / "stream.toml"
+    report = tmp_path / "r.html"
+    done = run_here("train", stream, "--out", model, "--quiet", "--report", report)
+    assert done.returncode == 0 and "secret-homes" not in report.read_text()
+    with explored(model, "--stream", stream) as server:
+        open_page(page, server.address)
+        assert "weights are at home" in page.text_content(".summary")
+        assert any("--csv error-matrix" in command for command in compare(page))
+    with explored(model) as server:
+        open_page(page, server.address)
+        assert "STREAM.toml" in page.text_content(".model > .note")
+    said = json.loads(run_here("evaluate", model, stream, "--json").stdout)["matrix"]
+    printed_rows = values(printed(f"conche explore {model} --stream {stream} --csv error-matrix"))
+    assert printed_rows[1][1:] == pytest.approx(said[0])
+    refused = run_here("explore", stream, "--target", "y")
+    assert refused.returncode == 2 and "conche train" in refused.stderr
 
 
 def test_what_is_simulated_does_not_depend_on_when_it_is_stopped() -> None:

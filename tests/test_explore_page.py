@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,32 @@ def test_points_are_simulated_and_stopped(page: Any, server: Server) -> None:
     assert page.get_by_role("button", name="Simulate points").is_visible()
 
 
+def test_a_simulation_ends_with_its_page(page: Any, server: Server) -> None:
+    go(page, server, "&p=600&n=300&T=60&shared=300")
+    page.get_by_label("trials").select_option("200")
+    with page.expect_response(lambda answer: answer.request.method == "POST") as started:
+        page.get_by_role("button", name="Simulate points").click()
+    name = started.value.json()["id"]
+    page.get_by_role("button", name="Stop").wait_for()
+    page.goto("about:blank")
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and _job(server, name) == "running":
+        time.sleep(0.2)
+    assert _job(server, name) == "stopped"
+
+
+def _job(server: Server, name: str) -> str:
+    return str(server.ask(f"/api/simulations/{name}").json()["state"])
+
+
+def test_any_number_of_trials_may_be_in_the_address(page: Any, server: Server) -> None:
+    go(page, server, f"{SMALL}&trials=37")
+    assert page.get_by_label("trials").input_value() == "37"
+    page.get_by_role("button", name="Simulate points").click()
+    page.wait_for_selector(".simulation .note:text-matches('^done')")
+    assert state(page)["trials"] == "37"
+
+
 def test_figures_are_saved_with_their_command(page: Any, server: Server) -> None:
     go(page, server, SMALL)
     settled(page)
@@ -172,6 +199,9 @@ def test_figures_are_saved_with_their_command(page: Any, server: Server) -> None
     assert page.text_content(".advice-panel .command code") == f"conche plan {options}"
     svg = saved(page, "SVG").decode()
     assert f"<desc>{command}</desc>" in svg and "class=" not in svg and "var(" not in svg
+    shown = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+    legend = page.locator(".legend").first.locator("li").all_inner_texts()
+    assert len(legend) == 3 and set(legend) <= set(shown)
     png = saved(page, "PNG")
     assert png[:8] == b"\x89PNG\r\n\x1a\n" and f"iTXtComment\0\0\0\0\0{command}".encode() in png
     assert saved(page, "CSV").decode().startswith(f"# {command}\n")
@@ -213,6 +243,32 @@ def test_the_axis_of_tasks_has_whole_numbers(page: Any, server: Server, T: int) 
     assert ticks and all(1 <= int(tick) <= T for tick in ticks)
 
 
+@pytest.mark.parametrize(
+    "query", ["&p=2&n=10000&T=5&shared=2&noise=3", "&p=2&n=1e7&T=5&shared=2&noise=1e-6", SMALL]
+)
+def test_labels_of_an_axis_are_its_values(page: Any, server: Server, query: str) -> None:
+    go(page, server, f"{query}&view=tasks&k=1")
+    shown = page.locator(".figure svg .grid text[text-anchor='end']")
+    labels = [float(text) for text in shown.all_text_contents()]
+    heights = [float(each.get_attribute("y")) for each in shown.all()]
+    assert len(labels) == len(set(labels)) > 1
+    slope = np.diff(labels) / np.diff(heights)
+    np.testing.assert_allclose(slope, slope[0], rtol=0.02)  # evenly: not rounded
+
+
+def test_labels_of_small_and_large_numbers(page: Any, server: Server) -> None:
+    go(page, server, SMALL)
+    ticks = [2.5e-4, 7.5e-4, 12_345_000, 12_345_500, 1e15, 0, 20, 10_500]
+    texts = page.evaluate(
+        """async values => {
+          const { tick } = await import("/static/format.js");
+          return values.map((x) => tick(x, Math.abs(x) < 1e-3 ? 2.5e-4 : 500));
+        }""",
+        ticks,
+    )
+    assert texts == ["2.5e-4", "7.5e-4", "12.345M", "12.3455M", "1e15", "0", "20", "10.5k"]
+
+
 def test_learning_curves_by_round(page: Any, server: Server) -> None:
     go(page, server, f"{SMALL}&view=tasks&k=2&rounds=3&trials=10")
     page.get_by_role("button", name="Simulate round by round").click()
@@ -240,6 +296,8 @@ def test_the_given_model(page: Any, server: Server) -> None:
     head.click()
     head.press("Enter")
     assert first.all_inner_texts() == [f"2014-0{t}" for t in (4, 3, 2, 1)]
+    cell = page.locator(".nodes td").first
+    assert cell.evaluate("cell => getComputedStyle(cell).verticalAlign") == "top"  # of tall rows
     page.locator(".heat").first.focus()
     page.keyboard.press("ArrowRight")
     assert re.search(r"after 2014-01, on 2014-01: [\d.]+", page.text_content("#said"))
@@ -252,6 +310,42 @@ def test_a_model_is_dropped_in(page: Any, server: Server, trained: Path, tmp_pat
     page.set_input_files("#file", other)
     page.wait_for_selector(".summary h2:text-is('other.conche')")
     assert "conche evaluate other.conche" in page.text_content(".model > .note")
+
+
+def test_a_file_is_chosen_again(page: Any, server: Server, trained: Path, tmp_path: Path) -> None:
+    """It may have been trained on meanwhile; or be gone, or a folder."""
+    go(page, server, "&view=model")
+    other = tmp_path / "again.conche"
+    for _ in range(2):
+        other.write_bytes((trained / "m.conche").read_bytes())
+        with page.expect_response(lambda answer: "again.conche" in answer.url):
+            page.set_input_files("#file", other)
+        page.wait_for_selector(".summary h2:text-is('again.conche')")
+        assert page.input_value("#file") == ""
+    page.evaluate(
+        """() => {
+          File.prototype.arrayBuffer = () => Promise.reject(new DOMException("", "NotFoundError"));
+        }"""
+    )
+    page.set_input_files("#file", other)
+    page.wait_for_selector(".failed:text-matches('again.conche: cannot be read.*conche explore')")
+    assert page.locator(".busy").count() == 0
+
+
+def test_what_was_dropped_stays(page: Any, server: Server, trained: Path, tmp_path: Path) -> None:
+    """The command line's own model, which takes longer, does not come in its place."""
+    held: list[Any] = []
+    page.route("**/api/model", lambda route: held.append(route))  # a dropped one has a name
+    page.goto(server.address)
+    page.wait_for_selector(".busy")
+    other = tmp_path / "other.conche"
+    other.write_bytes((trained / "m.conche").read_bytes())
+    page.set_input_files("#file", other)
+    page.wait_for_selector(".summary h2:text-is('other.conche')")
+    with page.expect_response("**/api/model"):
+        held[0].continue_()
+    page.wait_for_timeout(300)
+    assert page.text_content(".summary h2") == "other.conche"
 
 
 @pytest.mark.parametrize("view", ["nodes", "model"])
@@ -301,6 +395,10 @@ def test_no_barriers_and_nothing_beyond_the_edge(
         for view in views:
             go(page, server, view)
             assert barriers(page) == [], view
+            for summary in page.locator("summary").all():
+                if summary.is_visible():
+                    summary.click()
+            page.wait_for_selector(".numbers[open] tbody tr")
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
         page.goto((trained / "evaluate.html").as_uri())
         page.wait_for_selector(".cards")

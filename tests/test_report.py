@@ -66,6 +66,26 @@ def test_an_intercept_is_no_direction(tmp_path: Path) -> None:
     assert centred["n_values"] == 30 and max(centred["values"]) < 1e4
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_an_elastic_net_has_no_more_directions_than_columns(intercept: bool) -> None:
+    tasks = conche.gaussian_tasks(5, 80, 30, n_shared=20, noise_var=0.1, seed=0)
+    solver = conche.ElasticNet(alpha=1e-3)
+    model = conche.ConcheRegressor(n_nodes=3, solver=solver, scaling=None, fit_intercept=intercept)
+    for task in tasks:
+        model.partial_fit(task.X, task.y)
+    X = np.concatenate([task.X for task in tasks])
+    X = X - X.mean(axis=0) if intercept else X
+    found = spectrum_of(model)
+    assert found is not None and found["n_values"] == 30
+    np.testing.assert_allclose(found["values"], np.linalg.eigvalsh(X.T @ X)[::-1], rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::conche.errors.OfflineGapWarning")
+def test_the_rank_is_the_one_that_was_given(tmp_path: Path) -> None:
+    found = learnt(tmp_path, rank=12)["shown"]["spectrum"]
+    assert found["rank"] == 12 and found["n_values"] == 11  # and the intercept's direction
+
+
 def test_algorithm_1_remembers_nothing() -> None:
     task = conche.gaussian_tasks(1, 40, 6)[0]
     assert spectrum_of(conche.CoCoARegressor(n_nodes=2).fit(task.X, task.y)) is None

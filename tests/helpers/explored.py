@@ -79,9 +79,14 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def explored(*arguments: object) -> Iterator[Server]:
-    """The server, for as long as it is needed; Ctrl-C must end it without a word."""
+def explored(*arguments: object, files: int | None = None) -> Iterator[Server]:
+    """The server, for as long as it is needed; Ctrl-C must end it without a word.
+
+    ``files`` is how many it may have open.
+    """
     command = [*CONCHE, "explore", "--no-browser", "--port", "0", *map(str, arguments)]
+    if files is not None:
+        command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     try:

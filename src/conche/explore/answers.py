@@ -18,6 +18,7 @@ from .settings import MOST_NODES, Setting
 
 GRID = 600  # numbers of nodes at which bad sizes are looked for
 MOST_SHOWN = 12  # simulated points
+ROUNDING = 1e-9  # of a radius that is zero
 DRAWN_NODES = 128  # at most, where moments of several rounds must be drawn
 
 
@@ -31,7 +32,7 @@ def curve_answer(setting: Setting) -> dict[str, Any]:
     return {
         "nodes": list(errors),
         "errors": list(errors.values()),
-        "radii": [row["spectral_radius"] for row in rows],
+        "radii": [_but_for_rounding(row["spectral_radius"]) for row in rows],
         "warnings": [row["warning"] for row in rows],
         "offline": float(offline_error(alike, n, setting.noise_var)[-1]),
         "best": {"n_nodes": best, "error": errors[best]},
@@ -108,24 +109,20 @@ def rounds_answer(setting: Setting) -> dict[str, Any]:
     nodes = [K for K in (1 << i for i in range(17)) if p >= K and _can(setting, K)]
     with blas_threads(1):
         errors = [question.error(even_sizes(p, K), n_rounds=setting.n_rounds) for K in nodes]
-    return {"nodes": nodes, "errors": errors, "rounds": setting.n_rounds}
+        found = [_several(setting, question, K) for K in nodes]
+    verdicts = [each["verdict"] for each in found]
+    return {"nodes": nodes, "errors": errors, "verdicts": verdicts, "rounds": setting.n_rounds}
 
 
 def tasks_answer(setting: Setting, nodes: list[int]) -> dict[str, Any]:
     """The error after every task on these numbers of nodes; and of offline solutions."""
     p, n, T = setting.n_features, setting.n_samples, setting.n_tasks
     ns, question = np.full(T, n), _question(setting)
-    curves = []
     if setting.n_rounds == 1:
-        found = even_errors(p, nodes, ns, setting.n_shared, setting.noise_var)
-        curves = [{"n_nodes": K, "errors": row} for K, row in zip(nodes, found, strict=True)]
+        curves = one_round(setting, nodes)
     else:
-        for K in nodes:
-            known, errors = _can(setting, K), np.full(T, np.nan)
-            if known:
-                with blas_threads(1):
-                    errors = question.curve(even_sizes(p, K), n_rounds=setting.n_rounds)
-            curves.append({"n_nodes": K, "errors": errors, "drawn_too_large": not known})
+        with blas_threads(1):
+            curves = [several_rounds(setting, question, K) for K in nodes]
     alike = Similarity.shared(T, [p], setting.n_shared)
     advice = _plan(setting)
     ridge = offline_error(alike, ns, setting.noise_var, max(advice.memory.damping, 1e-12))
@@ -135,10 +132,50 @@ def tasks_answer(setting: Setting, nodes: list[int]) -> dict[str, Any]:
         "offline": offline_error(alike, ns, setting.noise_var),
         "conche": ridge * (1 + advice.memory.loss),
         "damping": advice.memory.damping,
-        "radii": even_radii(p, nodes, n),
         "command": setting.csv_command("error-over-tasks", nodes),
         "by_round": setting.csv_command("learning-curves"),
     }
+
+
+def one_round(setting: Setting, nodes: list[int]) -> list[dict[str, Any]]:
+    """The errors after every task on each of these numbers of nodes, and whether they settle."""
+    p, n = setting.n_features, setting.n_samples
+    ns = np.full(setting.n_tasks, n)
+    found = even_errors(p, nodes, ns, setting.n_shared, setting.noise_var)
+    radii = even_radii(p, nodes, n).tolist()
+    return [
+        {"n_nodes": K, "errors": errors, **verdict(radius)}
+        for K, errors, radius in zip(nodes, found, radii, strict=True)
+    ]
+
+
+def several_rounds(setting: Setting, question: Question, K: int) -> dict[str, Any]:
+    """The same with several rounds a task; without errors where drawing would take too long."""
+    if not _can(setting, K):
+        errors = np.full(setting.n_tasks, np.nan)
+        return {"n_nodes": K, "errors": errors, "radius": None, "verdict": "unknown"}
+    errors = question.curve(even_sizes(setting.n_features, K), n_rounds=setting.n_rounds)
+    return {"n_nodes": K, "errors": errors, **_several(setting, question, K)}
+
+
+def _several(setting: Setting, question: Question, K: int) -> dict[str, Any]:
+    return verdict(*question.radius(even_sizes(setting.n_features, K), setting.n_rounds))
+
+
+def verdict(radius: float, off: float = 0.0) -> dict[str, Any]:
+    """A spectral radius, and what it says of endless tasks; one that may be ``off`` by that much
+    says nothing close to 1."""
+    if not np.isfinite(radius):
+        said = "unbounded"
+    elif abs(radius - 1) < off:
+        said = "edge"
+    else:
+        said = "grows" if radius >= 1 else "settles"
+    return {"radius": _but_for_rounding(radius), "drawn": off > 0, "verdict": said}
+
+
+def _but_for_rounding(radius: float) -> float:
+    return radius if radius > ROUNDING else 0.0
 
 
 def _plan(setting: Setting) -> Plan:

@@ -132,7 +132,7 @@ class Page:
             raise HTTPException(404, "there is no such simulation")
         if request.method == "DELETE":
             self.jobs.stop(name)
-        return JSONResponse(defined(self.jobs.known[name].as_dict()))
+        return JSONResponse(defined(self.jobs.look(name)))
 
 
 def _setting(request: Request) -> Setting:

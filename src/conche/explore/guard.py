@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -16,6 +17,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_AT_ONCE = 24  # requests
 LARGEST_BODY = 64 << 20  # of a model that is dropped in
+PATIENCE = 10.0  # seconds for a body
 LARGEST_ASKED = 16 << 10  # of any other body
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -87,10 +89,17 @@ class Guard:
         started = False
         most = LARGEST_BODY if scope["path"] == "/api/model" else LARGEST_ASKED
         read = 0
+        until: float | None = asyncio.get_running_loop().time() + PATIENCE
 
         async def counted() -> MutableMapping[str, Any]:
-            nonlocal read
-            message = await receive()
+            nonlocal read, until
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise RefusedError(408, "the request did not come to its end") from None
+            if not message.get("more_body", False):
+                until = None  # all of it is there
             read += len(message.get("body", b""))
             if read > most:
                 raise RefusedError(413, _too_large(most))

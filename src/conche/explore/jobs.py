@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import sys
+import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from ..errors import ParameterError
 from .settings import Wish
 
 MOST_RUNNING = 2
+UNWATCHED = 75.0  # seconds without a look after which nobody is taken to watch: browsers let a page
+# in the background look once a minute
 MOST_REMEMBERED = 16
 LONGEST_LINE = 1 << 22  # bytes
 
@@ -34,6 +37,7 @@ class Job:
     results: dict[int, dict[str, Any]] = field(default_factory=dict)
     state: str = "running"
     why: str = ""
+    seen: float = field(default_factory=time.monotonic)  # when somebody has asked for it
 
     def as_dict(self) -> dict[str, Any]:
         """What the page is told of it."""
@@ -65,9 +69,7 @@ class Jobs:
 
     async def start(self, wish: Wish, left_out: list[int]) -> str:
         """A process for it; answers the name by which it is asked for."""
-        running = sum(job.state == "running" for job in self.known.values()) + self._starting
-        if running >= MOST_RUNNING:
-            raise TooManyError(f"{MOST_RUNNING} simulations are running: stop one of them first")
+        self._make_room()
         self._starting += 1
         try:
             process = await asyncio.create_subprocess_exec(
@@ -94,6 +96,25 @@ class Jobs:
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
         return name
+
+    def _make_room(self) -> None:
+        """Where as many run as may, end the one that nobody has looked at for longest."""
+        running = {name: job for name, job in self.known.items() if job.state == "running"}
+        if len(running) + self._starting < MOST_RUNNING:
+            return
+        seen, oldest = min(((job.seen, name) for name, job in running.items()), default=(0.0, ""))
+        if not oldest or time.monotonic() - seen < UNWATCHED:
+            raise TooManyError(
+                f"{MOST_RUNNING} simulations are running: stop one of them first; one whose page "
+                "is closed makes room after a minute"
+            )
+        self.stop(oldest)
+
+    def look(self, name: str) -> dict[str, Any]:
+        """How far it is; somebody watches it."""
+        job = self.known[name]
+        job.seen = time.monotonic()
+        return job.as_dict()
 
     def stop(self, name: str) -> None:
         """End it, and keep what it has found."""

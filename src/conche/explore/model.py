@@ -27,6 +27,10 @@ NO_MATRIX = (
     "The error matrix needs test tasks: conche evaluate {file} STREAM --target COLUMN --report "
     "report.html, or conche explore {file} --stream STREAM."
 )
+NO_MATRIX_HERE = (
+    "Errors on test tasks need the nodes, which have the weights: conche evaluate {file} "
+    "STREAM.toml --report report.html, or conche explore {file} --stream STREAM.toml."
+)
 
 
 def description(
@@ -73,7 +77,11 @@ def description(
     ]
     known["spectrum"] = spectrum_of(model)
     known["matrix"] = None if found is None else matrix_of(found, on)
-    known["without"] = NO_MATRIX.format(file=shlex.quote(known["file"])) if found is None else None
+    known["at_home"] = known.pop("homes") is not None  # where that is concerns nobody else
+    without = (NO_MATRIX_HERE if known["at_home"] else NO_MATRIX).format(
+        file=shlex.quote(known["file"])
+    )
+    known["without"] = without if found is None else None
     known["error"] = "error rate" if known["classes"] is not None else "mean squared error"
     looked = shlex.join(["conche", "explore", *(explored or [known["file"]])])
     known["command"] = looked

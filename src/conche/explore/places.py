@@ -11,9 +11,10 @@ from typing import Any
 from ..errors import ParameterError
 from ..evaluation import evaluate
 from ..model_file import load_run, save
+from ..node_stream import NodeStream
 from ..tasks import FileStream
 from ..tasks.tables import SUFFIXES
-from ..training import CHECKPOINT, make_model, train
+from ..training import CHECKPOINT, Stream, make_model, train
 from .model import description
 from .shown import Loading
 
@@ -31,13 +32,25 @@ def model_in(place: str) -> Path | None:
     return path if path.is_file() and not table else None
 
 
+def _is_description(stream: str) -> bool:
+    """Whether it is a file that says which node has which files (docs/parties.md)."""
+    return stream.lower().endswith(".toml")
+
+
 def of_model(
     place: str, file: Path, stream: str | None, target: str | None, seconds: Sequence[float]
 ) -> Loading:
     """A model that is read now; on which tasks it is tested is read when somebody looks."""
-    model, run = load_run(file)
-    explored, tests = [place], None
-    if stream is not None:
+    there = None if stream is None or not _is_description(stream) else NodeStream(stream)
+    model, run = load_run(file, "local" if there is None else there.network)
+    explored = [place]
+    tests: Stream | None = None
+    if there is not None:
+        if target is not None:
+            raise ParameterError(f"--target: {stream} says it itself")
+        tests = there.of_model(model)
+        explored += ["--stream", str(stream)]
+    elif stream is not None:
         aim = target or (run.target if run is not None else None)
         if aim is None:
             raise ParameterError("--stream needs --target: the model does not say what it predicts")
@@ -55,6 +68,11 @@ def of_model(
 
 def of_stream(place: str, target: str | None, nodes: int | None) -> Loading:
     """A stream of task files: learnt when somebody looks, and tested on its own tasks."""
+    if _is_description(place):
+        raise ParameterError(
+            f"{place}: nodes with files of their own; conche train {place} --out model.conche, "
+            f"then conche explore model.conche --stream {place}"
+        )
     if target is None:
         raise ParameterError(f"--target is missing: which column of {place} is to be predicted?")
     stream = FileStream(place, target, missing="keep")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import signal
 import socket
@@ -15,6 +16,8 @@ from .shown import Shown
 
 HOST = "127.0.0.1"
 USUAL_PORT = 8417  # the same every day, so that addresses can be kept; any other where it is taken
+
+BACKLOG = 32  # connections that are taken at once
 
 
 def listening(port: int | None) -> socket.socket:
@@ -52,6 +55,7 @@ def serve(
     need("starlette", "explore", "conche explore")
     from .app import Page
     from .guard import Guard
+    from .lines import ImpatientProtocol
 
     sock = listening(port)
     where, token = sock.getsockname()[1], secrets.token_urlsafe(24)
@@ -60,13 +64,15 @@ def serve(
         Guard(Page(shown).app(), token, where),
         log_level="critical",
         lifespan="on",
-        http="h11",
+        http=ImpatientProtocol,
+        backlog=BACKLOG,
         ws="none",
         server_header=False,
         timeout_graceful_shutdown=1,
         timeout_keep_alive=30,
     )
     server = uvicorn.Server(config)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)  # not a word of lost connections
 
     def end(*_: object) -> None:
         server.should_exit = True

@@ -19,20 +19,23 @@ def spectrum_of(model: LinearModel) -> dict[str, Any] | None:
     """Eigenvalues of what is kept, largest first, and how much that is of all there was.
 
     ``values`` are in units of the ridge: a direction of value 1 is known as well from the past as
-    from the ridge. ``share`` is the kept part of all curvature. None where nothing is kept.
+    from the ridge; those of an elastic net, whose ridge is of all tasks together, are plain sums of
+    squares. ``rank`` counts the intercept's direction as well, which is not among the values.
+    ``share`` is the kept part of all curvature. None where nothing is kept.
     """
     states = [node.to_arrays() for node in model.node_states()]
-    values, cut = _pooled(model, states[-1]), 0.0
+    values, cut, rank = _pooled(model, states[-1]), 0.0, 0
     if values is None:
-        values, cut = _principal(model, states)
-    if values is None:
+        values, cut, rank = _principal(model, states)
+    if values is None or not len(values):
         return None
     values = np.sort(np.maximum(values, 0.0))[::-1]
     total = float(values.sum()) + cut
     return {
         "values": values[:MOST_VALUES],
         "n_values": len(values),
-        "rank": len(values) if cut else None,
+        "rank": rank if cut else None,
+        "unit": "sum of squares" if "kept.rows" in states[-1] else "in units of the ridge",
         "weights": sum(model.partition_.weight_counts()),
         "share": float(values.sum()) / total if total > 0 else 1.0,
         "cut": cut,
@@ -44,9 +47,21 @@ def _pooled(model: LinearModel, last: Mapping[str, Array]) -> Array | None:
     if "kept.gram" in last and len(last["kept.gram"]) <= WIDEST:
         return _eigenvalues(_without_intercept(model, last["kept.gram"]))
     if "kept.rows" in last and min(last["kept.rows"].shape, default=0) > 0:
-        rows = last["kept.rows"]
-        return _eigenvalues(rows @ rows.T) if min(rows.shape) <= WIDEST else None
+        rows = _rows_without_intercept(model, last["kept.rows"], last["kept.among"])
+        if min(rows.shape) > WIDEST:
+            return None
+        few = rows if len(rows) < rows.shape[1] else rows.T
+        return _but_for_rounding(_eigenvalues(few @ few.T))
     return None
+
+
+def _rows_without_intercept(model: LinearModel, rows: Array, among: Array) -> Array:
+    """The other columns, each centred; ``among`` has the numbers of all."""
+    own = among == model.partition_.weight_counts()[0] - 1
+    if not model.partition_.intercept or not own.any():
+        return rows
+    along = rows[:, own] / max(float(np.linalg.norm(rows[:, own])), 1e-300)
+    return np.asarray(rows[:, ~own] - along @ (along.T @ rows[:, ~own]))
 
 
 def _without_intercept(model: LinearModel, gram: Array) -> Array:
@@ -62,11 +77,11 @@ def _without_intercept(model: LinearModel, gram: Array) -> Array:
 
 def _principal(
     model: LinearModel, states: Sequence[Mapping[str, Array]]
-) -> tuple[Array | None, float]:
-    """Directions that the nodes share, and the trace of what they had no room for."""
+) -> tuple[Array | None, float, int]:
+    """Directions that the nodes share, the trace of what they had no room for, and the rank."""
     parts = [state["kept.principal"] for state in states if "kept.principal" in state]
     if not parts or not parts[0].size:
-        return None, 0.0
+        return None, 0.0, 0
     rests = [state.get("kept.remainder", np.zeros(0)) for state in states]
     left = [np.diag(rest) if rest.ndim == 2 else rest for rest in rests]
     if model.partition_.intercept:  # the last weight of the first node: centre the others
@@ -75,7 +90,11 @@ def _principal(
         parts[0] = parts[0][:, :-1]
         parts = [part - np.outer(unit, unit @ part) for part in parts]
     values = _eigenvalues(np.asarray(sum(part @ part.T for part in parts)))
-    return values[values > 1e-9 * values.max()], max(float(sum(map(np.sum, left))), 0.0)
+    return _but_for_rounding(values), max(float(sum(map(np.sum, left))), 0.0), len(parts[0])
+
+
+def _but_for_rounding(values: Array) -> Array:
+    return values[values > 1e-9 * values.max(initial=0.0)]
 
 
 def _eigenvalues(M: Array) -> Array:

@@ -10,9 +10,13 @@ import numpy as np
 
 from ..common.arrays import Array, even_sizes
 from ..paper.theory import Similarity, generalization_error
+from ..paper.theory.moments import SampledMoments, moments
 from .twin import Shape
 
 DRAWN_COLUMNS = 128  # of a stream in the same proportions, where moments must be drawn
+MOST_DRAWN = 1024  # where fewer would make blocks nearly square
+DRAWN_APART = 2.5  # columns between a block's size and the samples: two, when both are rounded
+DRAWN_OFF = 0.12  # of what blocks do to each other: so far off are radii near 1 of smaller streams
 LEAST_BLOCK = 3  # columns of a node there
 MANY_TASKS = 2000  # that are foreseen at most; a plan for more says so
 DRAWN_ENTRIES = 4e5  # of all draws together
@@ -132,22 +136,43 @@ class Question:
         damping: float | None = None,
     ) -> Array:
         """The same after every task; as it comes, nan where it has overflowed."""
-        ns = self._samples(n_tasks)
-        drawn = n_rounds > 1 and min(sizes) <= max(ns) + 1  # of wider blocks there is a closed form
-        if drawn or damping is not None:
-            sizes, ns = self.reduced(sizes, ns)
+        sizes, ns = self._as_drawn(sizes, self._samples(n_tasks), n_rounds, damping)
         similarity = self.similarity(len(ns), sizes)
         with np.errstate(over="ignore", invalid="ignore"):  # what diverges, diverges
             return generalization_error(
                 similarity, ns, self.noise_var, n_rounds, damping, self.draws(sizes)
             )
 
-    def reduced(self, sizes: Sequence[int], ns: Array) -> tuple[Sequence[int], Array]:
+    def radius(self, sizes: Sequence[int], n_rounds: int = 1) -> tuple[float, float]:
+        """The spectral radius of a typical task, of the very moments that `curve` goes on with; and
+        how far off it may be, where they are drawn."""
+        sizes, ns = self._as_drawn(sizes, self._samples(None), n_rounds, None)
+        known = moments(int(np.median(ns)), sizes, n_rounds, samples=self.draws(sizes))
+        if not known.finite:
+            return float("inf"), 0.0
+        radius = known.radius()
+        drawn = isinstance(known, SampledMoments)
+        noisy = radius - (1 - 2 * float(known.rho.min()))  # what blocks do to each other
+        return radius, DRAWN_OFF * noisy if drawn else 0.0
+
+    def _as_drawn(
+        self, sizes: Sequence[int], ns: Array, n_rounds: int, damping: float | None
+    ) -> tuple[Sequence[int], Array]:
+        """`reduced`, where moments must be drawn; of wider blocks there is a closed form."""
+        if damping is not None:
+            return self.reduced(sizes, ns)
+        if n_rounds > 1 and min(sizes) <= max(ns) + 1:
+            return self.reduced(sizes, ns, _columns_apart(sizes, ns))
+        return sizes, ns
+
+    def reduced(
+        self, sizes: Sequence[int], ns: Array, columns: int = DRAWN_COLUMNS
+    ) -> tuple[Sequence[int], Array]:
         """A stream in the same proportions that is small enough to draw: errors hardly change.
 
         Unless every pair of tasks has a number of its own, which is of these columns.
         """
-        share = max(DRAWN_COLUMNS, LEAST_BLOCK * len(sizes)) / self.n_features
+        share = max(columns, LEAST_BLOCK * len(sizes)) / self.n_features
         if share >= 1 or self.drifts:
             return sizes, ns
         small = [max(round(size * share), 1) for size in sizes]
@@ -158,3 +183,11 @@ class Question:
         columns = sum(sizes)
         rows = min(max(self.n * columns // self.n_features, 1), columns)
         return int(np.clip(DRAWN_ENTRIES / (rows * columns), 4, 40))
+
+
+def _columns_apart(sizes: Sequence[int], ns: Array) -> int:
+    """So many that no block becomes nearly square by being made smaller: errors would be
+    unbounded that are not."""
+    gap = int(np.min(np.abs(np.unique(sizes)[:, None] - np.unique(ns))))
+    apart = DRAWN_APART * sum(sizes) / gap if gap > 1 else 0
+    return int(np.clip(np.ceil(apart), DRAWN_COLUMNS, MOST_DRAWN))

@@ -72,11 +72,12 @@ function drawBand(band, axes, box) {
 function drawGrid(axes, box, x, y, width) {
   const out = s("g", { class: "grid" });
   const most = Math.max(Math.floor((width - 90) / 54), 3);
-  for (const value of axes.y.ticks(5)) {
+  const up = axes.y.ticks(5);
+  for (const value of up) {
     const at = axes.y.at(value);
     if (at < box.top - 1 || at > box.bottom + 1) continue;
     out.append(s("line", { x1: box.left, x2: box.right, y1: at, y2: at }));
-    out.append(s("text", { x: box.left - 8, y: at + 4, "text-anchor": "end" }, (y.tick ?? tick)(value)));
+    out.append(s("text", { x: box.left - 8, y: at + 4, "text-anchor": "end" }, (y.tick ?? tick)(value, gapOf(up))));
   }
   const all = x.ticks ?? axes.x.ticks(most);
   const every = Math.ceil(all.length / most);
@@ -85,11 +86,17 @@ function drawGrid(axes, box, x, y, width) {
     if (at < box.left - 1 || at > box.right + 1) return;
     out.append(s("line", { x1: at, x2: at, y1: box.bottom, y2: box.bottom + 5 }));
     if (i % every) return;
-    const said = x.names?.[i] ?? (x.tick ?? tick)(value);
+    const said = x.names?.[i] ?? (x.tick ?? tick)(value, gapOf(all));
     out.append(s("text", { x: at, y: box.bottom + 19, "text-anchor": "middle" }, said));
   });
   out.append(s("line", { class: "axis", x1: box.left, x2: box.right, y1: box.bottom, y2: box.bottom }));
   return out;
+}
+
+// The least distance between ticks.
+function gapOf(values) {
+  const gaps = values.slice(1).map((value, i) => value - values[i]);
+  return gaps.length ? Math.min(...gaps) : Math.abs(values[0]);
 }
 
 function labels(x, y, box, width, height) {

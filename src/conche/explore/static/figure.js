@@ -38,7 +38,7 @@ export function figure(heading = "h3") {
     type: "button", className: "quiet", ariaLabel: `Save as ${kind.toUpperCase()}`,
     onclick: async () => {
       const node = body.querySelector("svg");
-      await saveFigure(kind, { ...spec, node });
+      await saveFigure(kind, { ...spec, node, legend });
       say(`${spec.name}.${kind} is saved`);
     },
   }, kind.toUpperCase()));

@@ -31,12 +31,24 @@ export function whole(x) {
   return Math.round(x).toLocaleString("en");
 }
 
-// Short, for axes: 1k, 2.5M, 0.001.
-export function tick(x) {
+// As many digits as tell a number from others that are a gap away.
+function digits(x, gap) {
+  let count = 1;
+  while (count < 9 && Math.abs(Number(x.toPrecision(count)) - x) > gap / 100) count += 1;
+  return count;
+}
+
+// Short, for axes: 1k, 2.5M, 0.001; gap is the distance of the next tick.
+export function tick(x, gap) {
   const size = Math.abs(x);
-  if (size >= 1e9) return `${Number((x / 1e9).toPrecision(3))}G`;
-  if (size >= 1e6) return `${Number((x / 1e6).toPrecision(3))}M`;
-  if (size >= 1e4) return `${Number((x / 1e3).toPrecision(3))}k`;
-  if (size !== 0 && size < 1e-3) return x.toExponential(0);
-  return String(Number(x.toPrecision(4)));
+  const count = digits(x, gap);
+  if (size >= 1e12 || (size !== 0 && size < 1e-3)) return x.toExponential(count - 1).replace("e+", "e");
+  for (const [unit, many] of [["G", 1e9], ["M", 1e6], ["k", 1e3]]) {
+    if (size >= Math.max(many, 1e4)) return `${Number((x / many).toPrecision(count))}${unit}`;
+  }
+  return String(Number(x.toPrecision(count)));
+}
+
+export function percentTick(x, gap) {
+  return `${Number((100 * x).toPrecision(digits(100 * x, 100 * gap)))} %`;
 }

@@ -14,12 +14,21 @@ export function mineView() {
     h("p", { className: "note" }, "It is read on this machine and kept nowhere. With the command line: conche explore model.conche --stream tests/"));
   const node = h("div", {}, failed, drop, place);
   let asked = false;
+  let ticket = 0;
 
+  function fail(why) {
+    failed.textContent = why;
+    failed.hidden = false;
+  }
+
+  // Shows what comes, unless something newer was asked for meanwhile.
   async function look(work) {
+    const own = (ticket += 1);
     failed.hidden = true;
     place.replaceChildren(h("p", { className: "note busy" }, "Reading ..."));
     try {
       const data = await work();
+      if (own !== ticket) return;
       place.replaceChildren();
       if (!data.none) {
         place.replaceChildren(modelView(data));
@@ -28,23 +37,25 @@ export function mineView() {
       drop.classList.toggle("small", !data.none);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
+      if (own !== ticket) return;
       place.replaceChildren();
-      failed.textContent = error.message;
-      failed.hidden = false;
+      fail(error.message);
     }
   }
 
   function take(file) {
     if (!file) return;
     if (file.size > LARGEST) {
-      failed.textContent = `${file.name}: larger than ${LARGEST / 2 ** 20} MB; conche explore ${file.name} reads it`;
-      failed.hidden = false;
+      fail(`${file.name}: larger than ${LARGEST / 2 ** 20} MB; conche explore ${file.name} reads it`);
       return;
     }
-    look(async () => ask(`/api/model?name=${encodeURIComponent(file.name)}`, { method: "POST", body: await file.arrayBuffer() }));
+    look(async () => ask(`/api/model?name=${encodeURIComponent(file.name)}`, { method: "POST", body: await bytesOf(file) }));
   }
 
-  input.addEventListener("change", () => take(input.files[0]));
+  input.addEventListener("change", () => {
+    take(input.files[0]);
+    input.value = ""; // so that the same file, trained on, may be chosen again
+  });
   return {
     node,
     // A file is over the page, or has left it.
@@ -57,4 +68,13 @@ export function mineView() {
     },
     end() {},
   };
+}
+
+// Folders are dropped as files that cannot be read.
+async function bytesOf(file) {
+  try {
+    return await file.arrayBuffer();
+  } catch {
+    throw new Refused(`${file.name}: cannot be read; a folder of tasks is for the command line: conche explore ${file.name} --target COLUMN`);
+  }
 }

@@ -2,7 +2,7 @@
 import { chart } from "./chart.js";
 import { h } from "./dom.js";
 import { figure } from "./figure.js";
-import { bytes, number, percent, seconds, whole } from "./format.js";
+import { bytes, number, percent, percentTick, seconds, whole } from "./format.js";
 import { heat } from "./heat.js";
 import { table } from "./table.js";
 
@@ -37,7 +37,7 @@ function summary(data) {
   const cards = [
     card("Tasks", whole(data.tasks), `${whole(data.samples)} samples`),
     card("Nodes", whole(data.nodes.length), `${whole(data.columns)} columns`),
-    card("Kept", bytes(data.kept_bytes), `file ${bytes(data.file_bytes)}`),
+    card("Kept", bytes(data.kept_bytes), data.at_home ? "by the coordinator alone" : `file ${bytes(data.file_bytes)}`),
     card("Sent", bytes(sum(data.history, "bytes")), took(data)),
   ];
   if (data.matrix) {
@@ -51,7 +51,7 @@ function summary(data) {
   }
   const aim = data.target ? `, target ${data.target}` : "";
   return h("section", { className: "summary" },
-    h("h2", {}, data.file), h("p", { className: "note" }, `${data.class}${aim}`),
+    h("h2", {}, data.file), h("p", { className: "note" }, `${data.class}${aim}${data.at_home ? "; weights are at home, with the nodes" : ""}`),
     h("dl", { className: "cards" }, cards));
 }
 
@@ -76,7 +76,7 @@ function errors(data) {
   const unit = found.rate ? ", in %" : "";
   drawn.update({
     title: `Error matrix: ${found.metric} on each ${found.on} task${unit}`, ...numbers(data, "error-matrix"),
-    note: found.learnt.length < 2 ? "The model’s file has the last estimate alone." : "A row after each task that was learnt, a column for each task it was tried on.",
+    note: found.learnt.length < 2 ? `${data.at_home ? "The nodes have" : "The model’s file has"} the last estimate alone.` : "A row after each task that was learnt, a column for each task it was tried on.",
     draw: (width) => heat({ title: "Error matrix", values: found.values, rows: found.learnt, columns: found.tasks, kind: "values", show, width, xLabel: `${found.on} task`, yLabel: "after" }),
   });
   drawn.node.classList.add("wide");
@@ -108,7 +108,7 @@ function curve(data) {
   drawn.update({
     title: `Average over ${found.on} tasks`, ...numbers(data, "average"),
     legend: series.map((each) => [each.name, each.className]),
-    draw: (width) => chart({ title: "Mean error over tasks", width, height: 320, series, x: { label: "tasks learnt" }, y: { label: found.metric, log: "auto", tick: found.rate ? (v) => `${+(100 * v).toPrecision(3)} %` : undefined } }),
+    draw: (width) => chart({ title: "Mean error over tasks", width, height: 320, series, x: { label: "tasks learnt" }, y: { label: found.metric, log: "auto", tick: found.rate ? percentTick : undefined } }),
   });
   return drawn.node;
 }
@@ -136,12 +136,12 @@ function spectrum(data) {
   const x = found.values.map((_, i) => i + 1);
   const kept = found.rank === null
     ? `All ${whole(found.n_values)} directions are kept: nothing is lost.`
-    : `Rank ${found.rank} of ${whole(found.weights)} weights keeps ${percent(found.share)} of the curvature between nodes; the rest (${percent(1 - found.share)}) is kept within each node’s own block.`;
+    : `Rank ${found.rank}${found.rank > found.n_values ? " (the intercept’s direction, not drawn, is one of them)" : ""} of ${whole(found.weights)} weights keeps ${percent(found.share)} of the curvature between nodes; the rest (${percent(1 - found.share)}) is kept within each node’s own block.`;
   const drawn = figure();
   const series = [{ name: "kept directions", className: "s1", x, y: found.values, mark: x.length <= 60 ? "circle" : null }];
   drawn.update({
     title: "Spectrum of what is remembered", ...numbers(data, "spectrum"), note: kept,
-    draw: (width) => chart({ title: "Spectrum", width, height: 320, series, x: { label: "direction" }, y: { label: "curvature, in units of the ridge", log: "auto" } }),
+    draw: (width) => chart({ title: "Spectrum", width, height: 320, series, x: { label: "direction" }, y: { label: `curvature, ${found.unit}`, log: "auto" } }),
   });
   return drawn.node;
 }

@@ -113,7 +113,7 @@ function seriesOf({ answer, advised, stale, more, points }) {
     markers: answer.warnings.map((warning) => (warning ? "cross" : "circle")), classes: warned, notes: answer.warnings,
   }];
   if (more) {
-    out.push({ name: `Algorithm 1, ${more.rounds} rounds (theory)`, className: "s5 dash", x: more.nodes, y: more.errors, mark: "triangle" });
+    out.push({ name: `Algorithm 1, ${more.rounds} rounds (theory)`, className: "s5 dash", x: more.nodes, y: more.errors, mark: "triangle", ...growing(more.verdicts) });
   }
   if (advised) {
     out.push({ name: `Conche method, rank ${whole(advised.rank)}`, className: stale ? "s1 stale" : "s1", level: advised.conche });
@@ -131,6 +131,15 @@ function seriesOf({ answer, advised, stale, more, points }) {
   return out;
 }
 
+// Crosses where the error grows with every task.
+function growing(verdicts) {
+  const grows = verdicts.map((verdict) => verdict === "grows");
+  return {
+    markers: grows.map((yes) => (yes ? "cross" : "triangle")), classes: grows.map((yes) => (yes ? "warned" : "")),
+    notes: grows.map((yes) => (yes ? "grows with every task" : null)),
+  };
+}
+
 function median(values) {
   const there = values.filter((value) => value !== null).sort((a, b) => a - b);
   return there[Math.floor(there.length / 2)] ?? 1;
@@ -138,12 +147,13 @@ function median(values) {
 
 function bandLegend(answer) {
   const kinds = new Set(answer.bands.map((band) => band.kind));
-  const names = { unstable: "unstable: grows with every task", "near-square": "near-square: blocks close to the samples" };
+  const names = { unstable: "unstable: with one round, grows with every task", "near-square": "near-square: blocks close to the samples" };
   return [...kinds].map((kind) => [names[kind], `swatch ${kind}`]);
 }
 
 function bad(answer) {
-  return answer.bands.map((band) => `${band.kind}: ${band.from === band.to ? band.from : `${whole(band.from)} to ${whole(band.to)}`} nodes`).join("; ");
+  const said = answer.bands.map((band) => `${band.kind}: ${band.from === band.to ? band.from : `${whole(band.from)} to ${whole(band.to)}`} nodes`);
+  return said.length ? `With one round: ${said.join("; ")}.` : "";
 }
 
 function methodsTable(data) {

@@ -1,11 +1,14 @@
 // A figure as a file: SVG, PNG or CSV, each with the command that reproduces it.
+import { s } from "./dom.js";
+
+const ROOM = 14; // pixels at the sides, and around the legend
 const COPIED = [
   "fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap",
   "stroke-linejoin", "opacity", "font-family", "font-size", "font-weight", "visibility",
 ];
 
-// The SVG with its styles inside, so that it looks the same anywhere.
-function standalone(node, command) {
+// The SVG with its styles and the legend inside, so that it looks and reads the same anywhere.
+function standalone(node, legend, command) {
   const copy = node.cloneNode(true);
   const [from, to] = [node.querySelectorAll("*"), copy.querySelectorAll("*")];
   from.forEach((each, i) => {
@@ -15,18 +18,40 @@ function standalone(node, command) {
   });
   copy.removeAttribute("class");
   copy.querySelectorAll('[visibility="hidden"]').forEach((each) => each.remove());
-  const { width, height } = node.viewBox.baseVal;
+  const own = node.viewBox.baseVal;
+  const above = ROOM + (legend.children.length ? legend.offsetHeight + ROOM : 0);
+  const [width, height] = [own.width + 2 * ROOM, own.height + above];
+  copy.setAttribute("viewBox", `${-ROOM} ${-above} ${width} ${height}`);
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.setAttribute("width", width);
   copy.setAttribute("height", height);
   const about = document.createElementNS(copy.namespaceURI, "desc");
   about.textContent = command;
-  const paper = document.createElementNS(copy.namespaceURI, "rect");
-  paper.setAttribute("width", "100%");
-  paper.setAttribute("height", "100%");
-  paper.setAttribute("fill", getComputedStyle(document.body).backgroundColor);
+  const paper = s("rect", { x: -ROOM, y: -above, width, height, fill: getComputedStyle(document.body).backgroundColor });
   copy.prepend(about, paper);
-  return new XMLSerializer().serializeToString(copy);
+  copy.append(drawLegend(legend, ROOM - above));
+  return { text: new XMLSerializer().serializeToString(copy), width, height };
+}
+
+// Every entry where the page has it.
+function drawLegend(legend, top) {
+  const all = legend.getBoundingClientRect();
+  return s("g", { transform: `translate(0 ${top})` }, [...legend.children].map((entry) => {
+    const style = getComputedStyle(entry);
+    const mark = entry.firstElementChild.getBoundingClientRect();
+    const middle = mark.top + mark.height / 2 - all.top;
+    const at = { x: mark.left - all.left, y: middle - mark.height / 2, width: mark.width, height: mark.height };
+    const text = { x: at.x + at.width + 7, y: middle + 4.5, fill: style.color, "font-size": style.fontSize, "font-family": style.fontFamily };
+    return [drawMark(getComputedStyle(entry.firstElementChild), at), s("text", text, entry.textContent)];
+  }));
+}
+
+function drawMark(style, { x, y, width, height }) {
+  const colour = style.borderTopColor;
+  if (style.borderTopStyle === "none") return s("rect", { x, y, width, height, rx: 3, fill: style.backgroundColor, opacity: style.opacity });
+  if (height > 4) return s("circle", { cx: x + width / 2, cy: y + height / 2, r: width / 2 - 1, fill: "none", stroke: colour, "stroke-width": 2 });
+  const dash = { dashed: "7 5", dotted: "3 3" }[style.borderTopStyle];
+  return s("line", { x1: x, x2: x + width, y1: y + 1.5, y2: y + 1.5, stroke: colour, "stroke-width": 3, "stroke-dasharray": dash });
 }
 
 export function csv(columns, rows, command) {
@@ -51,21 +76,20 @@ function download(name, data, type) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-export async function saveFigure(kind, { node, name, command, columns, rows }) {
+export async function saveFigure(kind, { node, legend, name, command, columns, rows }) {
   if (kind === "csv") {
     download(`${name}.csv`, csv(columns, rows, command), "text/csv");
     return;
   }
-  const text = standalone(node, command);
+  const drawn = standalone(node, legend, command);
   if (kind === "svg") {
-    download(`${name}.svg`, text, "image/svg+xml");
+    download(`${name}.svg`, drawn.text, "image/svg+xml");
     return;
   }
-  download(`${name}.png`, withText(await pixels(text, node), command), "image/png");
+  download(`${name}.png`, withText(await pixels(drawn), command), "image/png");
 }
 
-async function pixels(text, node) {
-  const { width, height } = node.viewBox.baseVal;
+async function pixels({ text, width, height }) {
   const image = new Image();
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
   await image.decode();

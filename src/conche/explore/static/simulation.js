@@ -10,7 +10,7 @@ const TRIALS = [10, 50, 200, 1000];
 // kind: "points" or "rounds"; wish(): what to simulate; show(results): draws them.
 export function simulation({ kind, label, wish, show }) {
   const id = fresh("trials");
-  const trials = h("select", { id }, TRIALS.map((n) => h("option", { value: n }, String(n))));
+  const trials = h("select", { id });
   const start = h("button", { type: "button", className: "strong" }, label);
   const stop = h("button", { type: "button", hidden: true }, "Stop");
   const bar = h("progress", { max: 1, value: 0, hidden: true, ariaLabel: "Simulation" });
@@ -19,6 +19,13 @@ export function simulation({ kind, label, wish, show }) {
   let name = null;
   let ticket = 0;
   let options = ""; // of the command that simulates what is shown
+
+  // The address may ask for another number of trials: it is one to choose then.
+  function fill(count) {
+    const all = [...new Set([...TRIALS, count])].sort((a, b) => a - b);
+    trials.replaceChildren(...all.map((n) => h("option", { value: n }, String(n))));
+    trials.value = String(count);
+  }
 
   function asked() {
     const { trials: count, seed } = get();
@@ -30,7 +37,7 @@ export function simulation({ kind, label, wish, show }) {
     await halt();
     show([]);
     try {
-      trials.value = String(get().trials);
+      fill(get().trials);
       const answer = await ask("/api/simulations", { method: "POST", body: asked() });
       if (own !== ticket) { // something newer was asked for meanwhile
         await ask(`/api/simulations/${answer.id}`, { method: "DELETE" });
@@ -89,7 +96,11 @@ export function simulation({ kind, label, wish, show }) {
     set({ sim: "" });
     start.focus();
   });
-  trials.value = String(TRIALS.includes(get().trials) ? get().trials : 50);
+  // Nobody can stop it when the page is gone.
+  addEventListener("pagehide", () => {
+    if (name) fetch(`/api/simulations/${name}`, { method: "DELETE", keepalive: true }).catch(() => {});
+  });
+  fill(get().trials);
   return {
     node,
     run,

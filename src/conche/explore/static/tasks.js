@@ -53,7 +53,7 @@ export function tasksView() {
       }),
       columns, rows: answer.tasks.map((t, i) => [t, ...series.map((each) => each.y[i]), ...points.map((each) => each.stderr[i])]),
     });
-    verdict.replaceChildren(...answer.curves.map((each, i) => h("li", {}, verdictOf(each, answer.radii[i]))));
+    verdict.replaceChildren(...answer.curves.map((each) => h("li", {}, verdictOf(each))));
   }
 
   function drawRounds() {
@@ -114,17 +114,21 @@ function nodesField() {
 }
 
 function noteOf(answer) {
-  if (answer.curves.some((each) => each.drawn_too_large)) return "Several rounds on that many nodes would take too long to draw: no curve.";
+  if (answer.curves.some((each) => each.verdict === "unknown")) return "Several rounds on that many nodes would take too long to draw: no curve.";
   const drawn = get().rounds > 1 ? " With several rounds moments are drawn, on a stream in the same proportions, where no closed form is known." : "";
   return `Over all T tasks, seen or not, after each of them.${drawn}`;
 }
 
-function verdictOf(each, radius) {
+function verdictOf(each) {
   const K = `K = ${whole(each.n_nodes)}`;
   const last = each.errors.at(-1);
-  if (last === null) return `${K}: unbounded; some block has nearly as many columns as a task has samples.`;
-  if (radius === null || radius >= 1) return `${K}: grows with every task (spectral radius ${number(radius ?? Infinity)}); ${number(last)} after the last.`;
+  const radius = `spectral radius ${each.drawn ? "about " : ""}${number(each.radius)}`;
+  const after = `${number(last ?? Infinity)} after the last task`;
+  if (each.verdict === "unknown") return `${K}: not known; several rounds on that many nodes would take too long to draw.`;
+  if (each.verdict === "unbounded") return `${K}: unbounded; some block has nearly as many columns as a task has samples.`;
+  if (each.verdict === "edge") return `${K}: between settling and growing (${radius}, from moments that are drawn); ${after}.`;
+  if (each.verdict === "grows") return `${K}: grows with every task (${radius}); ${after}.`;
   const least = Math.min(...each.errors.filter((value) => value !== null));
   const back = last > 1.02 * least ? `, up from ${number(least)}: it forgets` : "";
-  return `${K}: settles (spectral radius ${number(radius)}); ${number(last)} after the last task${back}.`;
+  return `${K}: settles (${radius}); ${after}${back}.`;
 }
