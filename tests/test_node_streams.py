@@ -223,6 +223,52 @@ def test_a_resumed_run_lets_go_of_what_its_checkpoint_replaces(root: Path) -> No
     assert run("predict", "m.conche", "stream.toml", cwd=root).returncode == 0
 
 
+def kept_at(root: Path) -> list[str]:
+    """Whose weights are in the nodes' homes."""
+    return sorted(file.name.split("-")[0] for file in (root / "homes").glob("*.conche"))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_resumed_run_keeps_what_a_finished_model_has(root: Path, fails: bool) -> None:
+    """A model that was written is one's own, whatever becomes of the checkpoint it came from."""
+    at_home(root)
+    folders = ("target", *NODES)
+    for folder in folders:
+        (root / folder / "may.csv").rename(root / f"{folder}.csv")
+    train = ("train", "stream.toml", "--checkpoint", "state", "--out")
+    assert run(*train, "march.conche", cwd=root).returncode == 0
+    guess = run("predict", "march.conche", "stream.toml", cwd=root).stdout
+    for folder in folders:
+        (root / f"{folder}.csv").rename(root / folder / "may.csv")
+        shutil.copy(root / folder / "may.csv", root / folder / "oct.csv")
+    if fails:
+        lose(root, "south", "oct", slice(3, 4))
+    out = "march.conche" if fails else "april.conche"
+    assert run(*train, out, "--resume", cwd=root).returncode == (2 if fails else 0)
+    done = run("predict", "march.conche", "stream.toml", "--tasks", "jan,mar", cwd=root)
+    assert done.stdout == guess, done.stderr
+    assert kept_at(root) == ["north", "north", "south", "south"]
+    if not fails:
+        assert run("predict", "april.conche", "stream.toml", cwd=root).returncode == 0
+
+
+def test_weights_of_a_model_that_was_left_go_with_it(root: Path) -> None:
+    """With the partial model that a later run replaces, and with the one that a run has ended."""
+    at_home(root)
+    whole = (root / "south" / "may.csv").read_text()
+    kept = (root / "south" / "mar.csv").read_text()
+    lose(root, "south", "may", slice(3, 4))
+    lose(root, "south", "mar", slice(3, 4))
+    assert "1 task learnt" in run(*TRAIN, cwd=root).stderr
+    (root / "south" / "mar.csv").write_text(kept)
+    assert "2 tasks learnt" in run(*TRAIN, "--resume", cwd=root).stderr
+    assert kept_at(root) == ["north", "south"]
+    (root / "south" / "may.csv").write_text(whole)
+    assert run(*TRAIN, "--resume", cwd=root).returncode == 0
+    assert kept_at(root) == ["north", "south"]
+    assert run("predict", "m.conche", "stream.toml", cwd=root).returncode == 0
+
+
 def test_weights_that_stay_at_home(root: Path) -> None:
     """The coordinator's file has none of them, and each node's has its own alone."""
     assert run(*TRAIN, cwd=root).returncode == 0

@@ -300,13 +300,17 @@ class NodeStream:
 
     def let_go(self, model: LinearModel, before: Any) -> None:
         """Let the nodes drop what they kept of an earlier state, and the model needs no more."""
-        if before is None or not self.said.homes:
-            return
-        kept = [self._tokens(model, state) for state in (before, model.state_)]
-        gone = zip(self.said.nodes, self.homes, *kept, strict=True)
+        if before is not None and self.said.homes:
+            self.drop(self.tokens(model, before), model)
+
+    def drop(self, tokens: Sequence[set[str]], model: LinearModel) -> None:
+        """Let each node drop what it finds by its tokens, but for what the model needs."""
+        gone = zip(self.said.nodes, self.homes, tokens, self.tokens(model), strict=True)
         self._visit([Drop(node, home, tuple(then - now)) for node, home, then, now in gone])
 
-    def _tokens(self, model: LinearModel, state: Any) -> list[set[str]]:
+    def tokens(self, model: LinearModel, state: Any = None) -> list[set[str]]:
+        """By which each node finds what it keeps of a model, or of a state it was in."""
+        state = model.state_ if state is None else state
         found: list[set[str]] = [set() for _ in self.said.nodes]
         for path in (state, *state.rivals):
             for own, kept in zip(found, model.node_states(path), strict=False):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ from ..common.launch import launched_rank
 from ..common.words import counted, one_line
 from ..errors import ConcheError
 from ..estimators.base import LinearModel
-from ..model_file import Run, save
+from ..model_file import Run, load_run, save
+from ..node_stream import NodeStream
+from ..training import Stream
 
 
 class Stopped(KeyboardInterrupt):
@@ -29,10 +32,14 @@ class Rescue:
     model, run : which the run trains, and how far it is; ``run`` is kept up to date.
     out : where the model was to be written.
     checkpoint : the folder that has it after every task, if any; then nothing needs saving.
+    stream : what is learnt; its nodes may keep weights at home.
     """
 
-    def __init__(self, model: LinearModel, out: Path, checkpoint: Path | None, run: Run):
+    def __init__(
+        self, model: LinearModel, out: Path, checkpoint: Path | None, run: Run, stream: Stream
+    ):
         self.model, self.out, self.checkpoint, self.run = model, out, checkpoint, run
+        self.stream = stream
 
     def __enter__(self) -> Rescue:
         return self
@@ -47,7 +54,26 @@ class Rescue:
 
     def forget(self) -> None:
         """The run is over: what an earlier one left is not needed any more."""
+        left = self._left()
         partial(self.out).unlink(missing_ok=True)
+        self._let_go(left)
+
+    def _left(self) -> list[set[str]] | None:
+        """By which this stream's nodes find the weights of the model that an earlier run has
+        left; None: they have none."""
+        where, stream = partial(self.out), self.stream
+        if launched_rank() is not None or not isinstance(stream, NodeStream) or not stream.homes:
+            return None
+        with suppress(ConcheError, OSError):
+            left, _ = load_run(where)
+            return stream.tokens(left) if left.state_.setup.homes == stream.homes else None
+        return None
+
+    def _let_go(self, left: list[set[str]] | None) -> None:
+        """Those weights go, once the model's file has gone."""
+        if left is not None and isinstance(self.stream, NodeStream):
+            with suppress(ConcheError, OSError):  # a file too many is no reason to fail
+                self.stream.drop(left, self.model)
 
     def _rescued(self) -> str:
         count = len(self.run.tasks)
@@ -56,9 +82,10 @@ class Rescue:
         learnt = f"{counted(count, 'task')} learnt, up to {self.run.tasks[-1]!r}"
         if self.checkpoint is not None:
             return f"{learnt}: in {self.checkpoint}, and --resume goes on"
-        where = partial(self.out)
+        where, left = partial(self.out), self._left()
         try:
             save(self.model, where, timings=False, run=self.run)
         except (ConcheError, OSError) as error:
             return f"{learnt}, and could not be saved to {where} ({one_line(error)})"
+        self._let_go(left)
         return f"{learnt}: saved to {where}, and the same command with --resume goes on"

@@ -116,7 +116,6 @@ def train(options: Train) -> None:
     """
     from ... import training
     from ...common.device import find_device
-    from ...model_file import save
     from ..reports import outputs, streams
     from ..rescue import Rescue, partial
 
@@ -142,14 +141,14 @@ def train(options: Train) -> None:
     if options.report is not None:
         outputs.check_writable(options.report, outputs.PAGES)
     training.check_settings(model, stream)
-    safe = Rescue(model, options.out, options.checkpoint, run)
+    safe = Rescue(model, options.out, options.checkpoint, run, stream)
     table = streams.Learning(stream.names, len(run.tasks), labels, options.wide, silent)
     with safe, table.shown() as report:
         for so_far in training.learning(
             model, stream, run=run, classes=classes, checkpoint=options.checkpoint, report=report
         ):
             safe.run = so_far
-        save(model, options.out, timings=False, run=safe.run)  # the same stream, the same bytes
+        training.finish(model, stream, run=safe.run, out=options.out, checkpoint=place)
     safe.forget()
     _tell(options, model, safe.run, stream)
 
