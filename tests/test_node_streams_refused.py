@@ -81,11 +81,12 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     # what is wrong with a task, while the stream is being learnt
     "types that differ": (
         csv("south/mar.csv", in_column("hour", "h*")),
-        r"node 'south': \S*south/mar.csv: the key 'hour' is a text here, and a number beside",
+        r"node 'south': \S*south/mar.csv: has none of the 30 rows, such as 'd\d, \d+': the key "
+        r"'hour' is a text here, and a number beside the target",
     ),
     "a key twice": (
         csv("south/mar.csv", lambda rows: rows.append(rows[3])),
-        r"node 'south': \S*south/mar.csv: the key '.*' is in 2 rows",
+        r"node 'south': \S*south/mar.csv: rows 3, 31 have the same key",
     ),
     "a key twice beside the target": (
         csv("target/mar.csv", lambda rows: rows.append(rows[3])),

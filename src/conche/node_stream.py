@@ -199,6 +199,7 @@ class NodeStream:
         target = self._target(name)
         found = self._match(name, target)
         gone = [one.arrays["lacking"] for one in found]
+        self._refuse_none(name, len(target.y), found)
         if any(len(lacking) for lacking in gone):
             if self.rows == "common":
                 stay = np.setdiff1d(np.arange(len(target.y)), np.concatenate(gone))
@@ -243,14 +244,27 @@ class NodeStream:
             if len(one.arrays["lacking"])
         )
         places = one.arrays["lacking"].tolist()
-        some = Rows(self.said.target, task, tuple(places[:SHOWN]))
-        first = self._centrally(some).said["first"]
+        first = self._keys_of(task, places[:SHOWN])
         more = ", ..." if len(places) > SHOWN else ""
         raise StreamError(
             f"node {node.name!r}: {one.said['file']}: {len(places)} of the {n_rows} rows are "
             f"missing, with the keys {first}{more}; missing='mean' fills them, rows='common' "
             f"leaves them out on all nodes"
         )
+
+    def _refuse_none(self, task: str, n_rows: int, found: Sequence[Answer]) -> None:
+        """A node that has none of a task's rows has nothing to say of it: keys that differ, most
+        likely, which nothing that fills or leaves out rows should hide."""
+        for node, one in zip(self.said.nodes, found, strict=True):
+            if len(one.arrays["lacking"]) == n_rows:
+                raise StreamError(
+                    f"node {node.name!r}: {one.said['file']}: has none of the {n_rows} rows, such "
+                    f"as {self._keys_of(task, [0])}{one.said['strange']}"
+                )
+
+    def _keys_of(self, task: str, places: Sequence[int]) -> str:
+        """The target's keys of some rows, as people know them."""
+        return str(self._centrally(Rows(self.said.target, task, tuple(places))).said["first"])
 
     def _warn_of_absent(self, found: Sequence[Answer]) -> None:
         """A model that fills what is missing also fills whole columns; that may not be meant."""
@@ -277,7 +291,7 @@ class NodeStream:
         if self.rows == "common":
             raw = self._target(name)
             assert raw.keys is not None and task.X.keys is not None
-            stay = raw.keys.order(task.X.keys, self.said.target.key, "target") >= 0
+            stay = raw.keys.order(task.X.keys) >= 0
             whole = {key: values[stay] for key, values in whole.items()}
         return whole
 

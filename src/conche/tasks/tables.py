@@ -12,6 +12,7 @@ from pathlib import Path
 from ..common.arrays import Array, Block
 from ..common.words import did_you_mean, one_line
 from ..errors import ParameterError, StreamError
+from .key_texts import exact_texts
 
 SPARSE = (".svm", ".svmlight", ".libsvm")
 ZIPPED = (".csv", *SPARSE)  # which may also end in .gz
@@ -133,6 +134,16 @@ class Table(ABC):
     def values(self, name: str, rows: Array | None = None) -> Array:
         """One column as it is: numbers, or texts. Nothing may be missing."""
 
+    def spelled(self, name: str, rows: Array | None = None) -> list[str]:
+        """One column as texts that lose no digit, for keys. Nothing may be missing."""
+        texts = exact_texts(self.values(name, rows))
+        if texts is None:
+            raise StreamError(
+                f"{self.path}: the key {name!r} has more digits than a number keeps: store it as "
+                f"text"
+            )
+        return texts
+
 
 def suffix_of(path: Path) -> str | None:
     """How the name of a file of a stream ends, in small letters; None: as no such file."""
@@ -178,7 +189,8 @@ def open_table(path: Path, reading: Reading = PLAIN) -> Table:
     ...     open_table(Path(folder) / "january.npz").names
     ['x0', 'x1', 'x2', 'y']
     """
-    from .arrow import Csv, Parquet  # here, because all build on Table
+    from .arrow import Parquet  # here, because all build on Table
+    from .csv_files import Csv
     from .numbered import Svmlight, open_npz
 
     end = (suffix_of(path) or "").removesuffix(".gz")
@@ -193,7 +205,7 @@ def open_table(path: Path, reading: Reading = PLAIN) -> Table:
 
 def peek(path: Path, reading: Reading = PLAIN) -> Table:
     """The same, to look at its columns' names alone: of a text file only the beginning is read."""
-    from .arrow import CsvHead
+    from .csv_files import CsvHead
     from .numbered import SvmlightHead
 
     end = (suffix_of(path) or "").removesuffix(".gz")
@@ -204,7 +216,7 @@ def peek(path: Path, reading: Reading = PLAIN) -> Table:
 
 def read_stdin(reading: Reading = PLAIN) -> Table:
     """CSV from standard input, all of it."""
-    from .arrow import CsvInput
+    from .csv_files import CsvInput
 
     return _checked(CsvInput(reading))
 
