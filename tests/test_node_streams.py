@@ -544,7 +544,24 @@ def test_the_whole_matrix_is_with_nobody(root: Path) -> None:
         task.X.read()
 
 
+def mode(file: Path) -> int:
+    return file.stat().st_mode & 0o777
+
+
 def test_a_secret_of_the_node_alone(tmp_path: Path) -> None:
     home = Home(str(tmp_path / "h"), "north")
     assert home.secret() == home.secret() and len(home.secret()) == 32
-    assert (tmp_path / "h" / "north.secret").stat().st_mode & 0o077 == 0
+    file = tmp_path / "h" / "north.secret"
+    assert mode(file) == 0o600 and mode(file.parent) == 0o700
+    for short in ("", "x" * 31, "\n" * 40):
+        file.write_text(short)
+        with pytest.raises(
+            conche.StreamError, match=r"node 'north': .*t: 32 characters are the least"
+        ):
+            home.secret()
+
+
+def test_weights_at_home_are_for_their_owner_alone(root: Path) -> None:
+    at_home(root)
+    assert run(*TRAIN, cwd=root).returncode == 0
+    assert {mode(file) for file in (root / "homes").iterdir()} == {0o600}

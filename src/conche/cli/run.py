@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import typer
 
 from ..common.launch import end_all, launched_rank, wait_for_all
-from ..common.words import one_line
+from ..common.words import in_line, one_line
 from ..errors import ConcheError, NodeError
 from . import commands  # noqa: F401  # each hangs itself on the app
 from .app import app
@@ -106,4 +106,4 @@ def _tell(said: str) -> None:
 def _warn(message: Any, category: Any, *where: Any, **more: Any) -> None:
     """Our own warnings, one line each; overflows show in the results, or end the run."""
     if not issubclass(category, RuntimeWarning | DeprecationWarning | FutureWarning):
-        _tell(in_options(" ".join(str(message).split())))
+        _tell(in_options(in_line(str(message))))

@@ -1,4 +1,4 @@
-"""Parquet files, and what CSV files share with them, by pyarrow, imported with the first of them."""
+"""Parquet files, and what CSV files share with them; pyarrow is imported with the first of them."""
 
 from __future__ import annotations
 
@@ -188,8 +188,8 @@ class ArrowTable(Table):
     def _check_commas(self, name: str, text: Any) -> None:
         if re.fullmatch(r"-?\d+,\d+", str(text)):
             raise StreamError(
-                f"{self.path}: column {name!r} has numbers with decimal commas ({text}); save them "
-                f"with points"
+                f"{self.path}: column {name!r} has numbers with decimal commas; save them with "
+                f"points"
             )
 
     def copied(self, name: str) -> Array:

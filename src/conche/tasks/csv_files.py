@@ -19,7 +19,7 @@ class Csv(ArrowTable):
     def __init__(self, path: Path, reading: Reading = PLAIN):
         self.path, self.reading = path, reading
         try:
-            self._table = pyarrow(".csv").read_csv(path, parse_options=_csv(reading))
+            self._table = _parsed(path, reading)
         except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
             raise unreadable(path, error) from None
         self._look()
@@ -47,11 +47,9 @@ class Csv(ArrowTable):
         return texts if rows is None else [texts[i] for i in rows.tolist()]
 
     def _as_texts(self, name: str) -> list[str]:
-        part = pyarrow(".csv")
-        only = part.ConvertOptions(include_columns=[name], column_types={name: "string"})
-        options = {"parse_options": _csv(self.reading), "convert_options": only}
+        only = {"include_columns": [name], "column_types": {name: "string"}}
         try:
-            texts: list[str] = part.read_csv(self.path, **options)[name].to_pylist()
+            texts: list[str] = _parsed(self.path, self.reading, **only)[name].to_pylist()
         except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
             raise unreadable(self.path, error) from None
         if len(texts) != self.n_rows:
@@ -67,13 +65,19 @@ class CsvHead(Csv):
     def __init__(self, path: Path, reading: Reading = PLAIN):
         self.path, self.reading = path, reading
         try:
-            with pyarrow(".csv").open_csv(path, parse_options=_csv(reading)) as lines:
-                self._table = pyarrow().Table.from_batches([lines.read_next_batch()])
-        except StopIteration:
-            self._table = lines.schema.empty_table()
+            self._table = self._first()
         except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
             raise unreadable(path, error) from None
         self._look()
+
+    def _first(self) -> Any:
+        try:
+            with pyarrow(".csv").open_csv(self.path, parse_options=_csv(self.reading)) as lines:
+                return pyarrow().Table.from_batches([lines.read_next_batch()])
+        except StopIteration:
+            return lines.schema.empty_table()
+        except pyarrow().ArrowInvalid:
+            return _parsed(self.path, self.reading)  # which says in which row
 
 
 class CsvInput(Csv):
@@ -82,8 +86,7 @@ class CsvInput(Csv):
     def __init__(self, reading: Reading = PLAIN) -> None:
         self.path, self.reading = Path("standard input"), reading
         try:
-            text = pyarrow().BufferReader(sys.stdin.buffer.read())
-            self._table = pyarrow(".csv").read_csv(text, parse_options=_csv(reading))
+            self._table = _parsed(sys.stdin.buffer.read(), reading)
         except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
             raise unreadable(self.path, error) from None
         self._look()
@@ -91,3 +94,18 @@ class CsvInput(Csv):
 
 def _csv(reading: Reading) -> Any:
     return pyarrow(".csv").ParseOptions(delimiter=reading.separator)
+
+
+def _parsed(source: Path | bytes, reading: Reading, **convert: Any) -> Any:
+    """All of a text, as a pyarrow.Table."""
+    part = pyarrow(".csv")
+    options = {"parse_options": _csv(reading), "convert_options": part.ConvertOptions(**convert)}
+
+    def parsed(**more: Any) -> Any:
+        text = pyarrow().BufferReader(source) if isinstance(source, bytes) else source
+        return part.read_csv(text, **options, **more)
+
+    try:
+        return parsed()
+    except pyarrow().ArrowInvalid:  # again in one thread, which says in which row
+        return parsed(read_options=part.ReadOptions(use_threads=False))

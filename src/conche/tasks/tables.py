@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -10,10 +11,12 @@ from functools import cached_property
 from pathlib import Path
 
 from ..common.arrays import Array, Block
-from ..common.words import did_you_mean, one_line
+from ..common.words import did_you_mean, in_line, one_line
 from ..errors import ParameterError, StreamError
 from .key_texts import exact_texts
 
+# after these words parsers show a row or a value of it
+CONTENTS = re.compile(r"(, got \d+|invalid value|string to float|with base 10)\b.*")
 SPARSE = (".svm", ".svmlight", ".libsvm")
 ZIPPED = (".csv", *SPARSE)  # which may also end in .gz
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".npz", *SPARSE)
@@ -234,8 +237,10 @@ def _checked(table: Table) -> Table:
 
 
 def unreadable(path: Path, error: Exception) -> StreamError:
-    """The error that names the file and the first line of the reason."""
-    said = str(error).splitlines() or [one_line(error)]
-    if isinstance(error, OSError) and error.strerror:
-        said = [error.strerror]
-    return StreamError(f"{path}: cannot be read ({said[0]})")
+    """The error that names the file and the first line of the reason, without what rows hold: the
+    file may be a node's own, and whoever may look into it finds the row by its number."""
+    first = (str(error).splitlines() or [one_line(error)])[0]
+    if isinstance(error, OSError):  # pyarrow's have the system's word at their end
+        first = (error.strerror or first).rpartition("Detail: [errno ")[2].rpartition("] ")[2]
+    reason = CONTENTS.sub(r"\1", in_line(first))
+    return StreamError(f"{path}: cannot be read ({reason})")
