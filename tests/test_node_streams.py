@@ -137,6 +137,13 @@ def test_rows_that_a_node_has_not_are_filled_or_left_out(root: Path) -> None:
     done = run("predict", "c.conche", "stream.toml", "--rows", "common", "--tasks", "mar", cwd=root)
     keys = [line.split(",")[:2] for line in done.stdout.splitlines()[1:]]
     whole = table(root, "mar")
+    left = int(whole.isna().any(axis=1).sum())
+    for option, said in (
+        (("--missing", "mean"), "were filled: 2 of 90 on 'north', 6 of 90 on 'south'\n"),
+        (("--rows", "common"), f"{left} of 90 rows were left out, which some node does not have\n"),
+    ):
+        assert said in run(*TRAIN[:3], "d.conche", *option, cwd=root).stdout
+        assert run(*TRAIN[:3], "d.conche", *option, "--quiet", cwd=root).stdout == ""
     target = pa.csv.read_csv(root / "target" / "mar.csv").to_pydict()
     stay = np.flatnonzero(~whole.isna().any(axis=1))
     assert keys == [[target["day"][i], str(target["hour"][i])] for i in stay]

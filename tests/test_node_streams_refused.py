@@ -81,6 +81,18 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda root: shutil.copy(root / "north" / "may.csv", root / "north" / "may.csv.gz"),
         r"node 'north': \S*may.csv.gz: the same task as may.csv",
     ),
+    "a later file of the target without a column": (
+        csv("target/may.csv", renamed("y", "Y")),
+        r"target: \S*target/may.csv: no column 'y' for the target; did you mean 'Y'\?$",
+    ),
+    "a later file of the target without the key": (
+        csv("target/may.csv", without_column("day")),
+        r"target: \S*target/may.csv: no column 'day' for the key$",
+    ),
+    "a later file of the target without weights": (
+        toml('column = "y"', 'column = "y"\nweight = "w"'),
+        r"target: \S*target/jan.csv: no column 'w' for the weight$",
+    ),
     # what is wrong with a task, while the stream is being learnt
     "types that differ": (
         csv("south/mar.csv", in_column("hour", "h*")),

@@ -22,6 +22,7 @@ from .nodes.home import Drop, Home, token_of
 from .tasks.errands import Answer, Errand, Known, Look, Match, Rows, Salt, Targets, Text, opened
 from .tasks.errands import answers as all_of
 from .tasks.keys import SHOWN, Keys
+from .tasks.lacking import Lacking
 from .tasks.mark import Mark
 from .tasks.node_columns import BETWEEN, NodeColumns, Part
 from .tasks.stream_file import StreamFile
@@ -103,6 +104,7 @@ class NodeStream:
         self.names: list[str] = self._centrally(Targets(self.said.target, None)).said["tasks"]
         self.notes: list[str] = []  # what users should hear of
         self.growing = True  # whether tasks may have columns that the first has not
+        self._lacking = Lacking()
         self._labelled = True  # whether the target's column is read
         self._sparse = False
         self._own: list[list[str]] | None = None  # every node's columns, once they are known
@@ -181,6 +183,12 @@ class NodeStream:
     def check(self) -> None:
         """Refuse files without the columns they should have, before anything is learnt."""
         assert self._known
+        self._centrally(Targets(self.said.target, self.target, self.weight))
+
+    @property
+    def lacked(self) -> list[str]:
+        """How many rows were filled or left out so far, for a person."""
+        return self._lacking.said([node.name for node in self.said.nodes])
 
     def __len__(self) -> int:
         return len(self.names)
@@ -200,6 +208,7 @@ class NodeStream:
         found = self._match(name, target)
         gone = [one.arrays["lacking"] for one in found]
         self._refuse_none(name, len(target.y), found)
+        whole = len(target.y)
         if any(len(lacking) for lacking in gone):
             if self.rows == "common":
                 stay = np.setdiff1d(np.arange(len(target.y)), np.concatenate(gone))
@@ -208,6 +217,7 @@ class NodeStream:
                 target = target.only(stay)
             elif self.missing == "refuse":
                 self._refuse(name, len(target.y), found)
+        self._lacking.note(name, whole, gone, whole - len(target.y))
         nodes = zip(self.said.nodes, found, strict=True)
         parts = [Part(node, tuple(one.said["columns"])) for node, one in nodes]
         X = NodeColumns(name, parts, target.keys, len(target.y), self.network.visit)

@@ -13,10 +13,7 @@ from ..estimators.base import LinearModel
 from ..model_file import Run, load_run, save
 from ..node_stream import NodeStream
 from ..training import Stream
-
-
-class Stopped(KeyboardInterrupt):
-    """An interrupt, with the line that says what was learnt and how to go on."""
+from .stops import Stopped, Terminated
 
 
 def partial(out: Path) -> Path:
@@ -48,7 +45,8 @@ class Rescue:
         if launched_rank() is not None:  # of several ranks none may save alone
             return
         if isinstance(error, KeyboardInterrupt):
-            raise Stopped(f"interrupted: {self._rescued()}") from None
+            how = Terminated if isinstance(error, Terminated) else Stopped
+            raise how(f"{how.word}: {self._rescued()}") from None
         if isinstance(error, ConcheError | OSError) and self.run.tasks:
             raise type(error)(f"{one_line(error)}; {self._rescued()}") from error
 

@@ -22,7 +22,7 @@ from ..common.arrays import Array
 from ..common.words import one_line
 from ..errors import ConcheError, StreamError
 from .key_texts import exact_texts
-from .keys import Keys, differing, joined, shown
+from .keys import Keys, check_column, differing, joined, shown
 from .mark import block_mark
 from .node_files import NodeFiles, check_rows, check_sum
 from .tables import Table
@@ -189,7 +189,7 @@ class Targets(Errand):
 
     def work(self) -> Answer:
         if self.task is None:
-            return Answer({"tasks": self.files.tasks()}, {})
+            return Answer({"tasks": self._checked()}, {})
         found = self.files.find(self.task)
         table, rows = found
         said: dict[str, Any] = {"file": str(table.path), "rows": found.n_rows}
@@ -209,14 +209,23 @@ class Targets(Errand):
                 arrays["keys"] = keys.values
         return Answer(said, arrays)
 
+    def _checked(self) -> list[str]:
+        """The tasks; all of their files must have the columns that are named."""
+        tasks = self.files.tasks()
+        for task in tasks if self.files.task_column is None else tasks[:1]:
+            table = self.files.find(task, only_look=True).table
+            self.files.check(table)
+            for name, what in ((self.column, "target"), (self.weight, "weight")):
+                if name is not None:
+                    check_column(table, name, what)
+        return tasks
+
     @staticmethod
     def _column(
         table: Any, name: str, what: str, rows: Array | None, arrays: dict[str, Array]
     ) -> list[str] | None:
         """Numbers go among the arrays, texts are answered."""
-        if not table.has(name):
-            said = f"no {table.noun} {name!r} for the {what}{table.hint(name)}"
-            raise StreamError(f"{table.path}: {said}")
+        check_column(table, name, what)
         values = table.values(name, rows)
         if values.dtype.kind in "biuf":
             arrays["y" if what == "target" else what] = values

@@ -62,9 +62,14 @@ class Keys(NamedTuple):
 def check_key(table: Table, columns: Sequence[str]) -> None:
     """Refuse a table without the key."""
     for name in columns:
-        if not table.has(name):
-            said = f"no {table.noun} {name!r} for the key{table.hint(name)}"
-            raise StreamError(f"{table.path}: {said}")
+        check_column(table, name, "key")
+
+
+def check_column(table: Table, name: str, what: str) -> None:
+    """Refuse a table without a column."""
+    if not table.has(name):
+        said = f"no {table.noun} {name!r} for the {what}{table.hint(name)}"
+        raise StreamError(f"{table.path}: {said}")
 
 
 def joined(parts: Sequence[Sequence[str]]) -> list[str]:

@@ -118,6 +118,7 @@ def train(options: Train) -> None:
     from ...common.device import find_device
     from ..reports import outputs, streams
     from ..rescue import Rescue, partial
+    from ..stops import terminable
 
     network = _network(options)
     stream = _stream(options, network)
@@ -143,7 +144,7 @@ def train(options: Train) -> None:
     training.check_settings(model, stream)
     safe = Rescue(model, options.out, options.checkpoint, run, stream)
     table = streams.Learning(stream.names, len(run.tasks), labels, options.wide, silent)
-    with safe, table.shown() as report:
+    with terminable(), safe, table.shown() as report:
         for so_far in training.learning(
             model, stream, run=run, classes=classes, checkpoint=options.checkpoint, report=report
         ):
@@ -165,7 +166,7 @@ def _tell(options: Train, model: LinearModel, run: Run, stream: Stream) -> None:
     if options.json:
         objects.print_object(models.known_beside(model, run, options.out))
     elif not options.quiet:
-        streams.trained(model, options.out)
+        streams.trained(model, options.out, stream.lacked)
         if options.report is not None:
             print(f"report: {options.report}")
 
