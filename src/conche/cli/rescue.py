@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ class Rescue:
 
     Parameters
     ----------
-    model, run : which the run trains, and how far it is; ``run`` is kept up to date.
+    model, run : which the run trains, and how far it is; it is told what it has `reached`.
     out : where the model was to be written.
     checkpoint : the folder that has it after every task, if any; then nothing needs saving.
     stream : what is learnt; its nodes may keep weights at home.
@@ -35,8 +36,18 @@ class Rescue:
     def __init__(
         self, model: LinearModel, out: Path, checkpoint: Path | None, run: Run, stream: Stream
     ):
-        self.model, self.out, self.checkpoint, self.run = model, out, checkpoint, run
-        self.stream = stream
+        self.out, self.checkpoint, self.stream = out, checkpoint, stream
+        self._reached = copy(model), run
+
+    @property
+    def run(self) -> Run:
+        """What was learnt."""
+        return self._reached[1]
+
+    def reached(self, model: LinearModel, run: Run) -> None:
+        """So far the run is. The model goes on; what it is now is kept beside what is known of it,
+        and both change in one moment."""
+        self._reached = copy(model), run
 
     def __enter__(self) -> Rescue:
         return self
@@ -71,7 +82,7 @@ class Rescue:
         """Those weights go, once the model's file has gone."""
         if left is not None and isinstance(self.stream, NodeStream):
             with suppress(ConcheError, OSError):  # a file too many is no reason to fail
-                self.stream.drop(left, self.model)
+                self.stream.drop(left, self._reached[0])
 
     def _rescued(self) -> str:
         count = len(self.run.tasks)
@@ -82,7 +93,8 @@ class Rescue:
             return f"{learnt}: in {self.checkpoint}, and --resume goes on"
         where, left = partial(self.out), self._left()
         try:
-            save(self.model, where, timings=False, run=self.run)
+            model, run = self._reached
+            save(model, where, timings=False, run=run)
         except (ConcheError, OSError) as error:
             return f"{learnt}, and could not be saved to {where} ({one_line(error)})"
         self._let_go(left)

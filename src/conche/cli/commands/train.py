@@ -148,7 +148,7 @@ def train(options: Train) -> None:
         for so_far in training.learning(
             model, stream, run=run, classes=classes, checkpoint=options.checkpoint, report=report
         ):
-            safe.run = so_far
+            safe.reached(model, so_far)
         training.finish(model, stream, run=safe.run, out=options.out, checkpoint=place)
     safe.forget()
     _tell(options, model, safe.run, stream)
