@@ -311,7 +311,10 @@ def test_weights_that_stay_at_home(root: Path) -> None:
     assert both[0] == pytest.approx(both[1], rel=1e-10)
     found = json.loads(run("evaluate", "h.conche", "stream.toml", "--json", cwd=root).stdout)
     assert found["errors"] == pytest.approx(errors["errors"], rel=1e-10)
-    assert "ConcheRegressor" in run("info", "h.conche", cwd=root).stdout
+    files = sorted(map(str, (root / "homes").glob("*.conche")))  # what not to delete
+    shown = run("info", "h.conche", cwd=root).stdout
+    assert "ConcheRegressor" in shown and all(file in shown for file in files)
+    assert json.loads(run("info", "h.conche", "--json", cwd=root).stdout)["home_files"] == files
     secrets = np.concatenate([plain.coef_, plain.state_.coefficients.offset, [plain.intercept_]])
     for state in plain.node_states()[:2]:
         secrets = np.concatenate([secrets, *(a.ravel() for a in state.numbers.values())])

@@ -43,7 +43,7 @@ class Home(NamedTuple):
         """Write a state; what stands for it elsewhere has no weights, and its token."""
         token = secrets.token_bytes(LENGTH)
         sealed = seal(FORMAT, json.dumps({"node": self.node}), state.to_arrays())
-        self._write(self._file(token.hex()), sealed)
+        self._write(self.file(token.hex()), sealed)
         nothing = np.zeros((0, state.weights.shape[1]), state.weights.dtype)
         return NodeState(nothing, {TOKEN: np.frombuffer(token, np.uint8)})
 
@@ -52,7 +52,7 @@ class Home(NamedTuple):
         token = token_of(state)
         if token is None:
             return state
-        path = self._file(token)
+        path = self.file(token)
         try:
             _, arrays = unseal(path, FORMAT)
         except FileNotFoundError:
@@ -69,7 +69,7 @@ class Home(NamedTuple):
     def drop(self, token: str) -> None:
         """Let go of a state that nobody needs any more."""
         with suppress(OSError):
-            self._file(token).unlink(missing_ok=True)
+            self.file(token).unlink(missing_ok=True)
 
     def secret(self) -> str:
         """What the node alone knows, made once: its rotations are drawn from it."""
@@ -107,7 +107,8 @@ class Home(NamedTuple):
                 f"node {self.node!r}: {folder}: cannot be made ({error.strerror})"
             ) from None
 
-    def _file(self, token: str) -> Path:
+    def file(self, token: str) -> Path:
+        """What is found by a token."""
         return Path(self.folder) / f"{self.node}-{token}.conche"
 
 
