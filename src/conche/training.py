@@ -222,7 +222,7 @@ def finish(
 ) -> None:
     """Write the model of a run that has ended. Where nodes keep its weights, the checkpoint is
     marked before: who goes on from it must not let go of what the finished model has, too."""
-    if checkpoint is not None and isinstance(stream, NodeStream) and stream.homes and run.tasks:
+    if checkpoint is not None and isinstance(stream, NodeStream) and stream.homes:
         shared = replace(run, shared=True)
         save(model, checkpoint / CHECKPOINT, timings=False, run=shared)
     save(model, out, timings=False, run=replace(run, shared=False))  # the same stream, same bytes
