@@ -203,7 +203,7 @@ TEXTS = ["u", "v", "u", "v", "w", "u"]
         ({"t": TEXTS, "t=u": Y}, "--categories t", "two columns would be called 't=u'"),
         ({"t": TEXTS}, "--categories tt", "no column 'tt' for the categories; did you mean 't'?"),
         ({"t": TEXTS, "a": Y / 7}, "--categories t,a", "'a' has no texts to be categories of"),
-        ({"a": ["1,5"] * 6}, "", "'a' has numbers with decimal commas (1,5)"),
+        ({"a": ["1,5"] * 6}, "", "'a' has numbers with decimal commas;"),
         ({"t": ["31/01/2023"] * 6}, "--dates number", "dates are read as 2024-01-31"),
         ({"a": Y}, "--drop b", "no column 'b' to drop"),
         ({"height": Y}, "--drop heigth", "did you mean 'height'?"),

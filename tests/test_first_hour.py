@@ -118,7 +118,13 @@ def test_a_full_disk_loses_neither_model_nor_table(
     assert done.returncode == 2 and "could not be saved to m.partial" in done.stderr
 
 
-def test_an_interrupt_says_what_was_learnt(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sign", "status", "word"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_an_interrupt_says_what_was_learnt(
+    tmp_path: Path, sign: signal.Signals, status: int, word: str
+) -> None:
     # more rows than a pipe holds that nobody reads: it cannot be done before it is interrupted
     written(tmp_path / "s", [f"{i}.csv" for i in range(1800)])
     command = [*CONCHE, "train", "s", "--target", "y", "--nodes", "1", "--out", "m"]
@@ -137,10 +143,10 @@ def test_an_interrupt_says_what_was_learnt(tmp_path: Path) -> None:
     for line in process.stdout:
         if line.startswith("5 "):
             break
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sign)
     said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130 and said.count("\n") == 1, said
-    assert re.match(r"conche: interrupted: \d+ tasks learnt, up to '\d+': saved to m.partial", said)
+    assert process.returncode == status and said.count("\n") == 1, said
+    assert re.match(rf"conche: {word}: \d+ tasks learnt, up to '\d+': saved to m.partial", said)
     assert conche.load(tmp_path / "m.partial").n_tasks_seen_ >= 5
 
 

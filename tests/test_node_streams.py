@@ -137,16 +137,42 @@ def test_rows_that_a_node_has_not_are_filled_or_left_out(root: Path) -> None:
     done = run("predict", "c.conche", "stream.toml", "--rows", "common", "--tasks", "mar", cwd=root)
     keys = [line.split(",")[:2] for line in done.stdout.splitlines()[1:]]
     whole = table(root, "mar")
+    left = int(whole.isna().any(axis=1).sum())
+    for option, said in (
+        (("--missing", "mean"), "were filled: 2 of 90 on 'north', 6 of 90 on 'south'\n"),
+        (("--rows", "common"), f"{left} of 90 rows were left out, which some node does not have\n"),
+    ):
+        assert said in run(*TRAIN[:3], "d.conche", *option, cwd=root).stdout
+        assert run(*TRAIN[:3], "d.conche", *option, "--quiet", cwd=root).stdout == ""
     target = pa.csv.read_csv(root / "target" / "mar.csv").to_pydict()
     stay = np.flatnonzero(~whole.isna().any(axis=1))
     assert keys == [[target["day"][i], str(target["hour"][i])] for i in stay]
 
 
 def test_nothing_in_common(root: Path) -> None:
-    for file in (root / "south").iterdir():
-        edit(file, in_column("day", "never *"))
+    lose(root, "south", "jan", slice(1, 16))
+    there = (root / "south" / "jan.csv").read_text().splitlines()[1:]
+    have = {tuple(line.replace('"', "").split(",")[:2]) for line in there}
+
+    def others(rows: list[list[str]]) -> None:
+        rows[1:] = [row for row in rows[1:] if tuple(row[:2]) not in have]
+
+    edit(root / "north" / "jan.csv", others)
     done = run(*TRAIN, "--rows", "common", cwd=root)
     assert done.returncode == 2 and "task jan: no row is on all nodes" in done.stderr
+
+
+@pytest.mark.parametrize("option", [(), ("--missing", "mean"), ("--rows", "common")])
+def test_a_node_with_none_of_the_rows_is_refused(root: Path, option: tuple[str, ...]) -> None:
+    """Whatever would be done with a row that is missing: also where predictions are wanted."""
+    edit(root / "south" / "mar.csv", in_column("day", "x*"))
+    said = r"node 'south': \S*south/mar.csv: has none of the 30 rows, such as 'd\d, \d+'"
+    done = run(*TRAIN, *option, cwd=root)
+    assert done.returncode == 2 and re.search(rf"{said}; 1 task learnt", done.stderr), done.stderr
+    done = run(*TRAIN, *option, "--plain-keys", cwd=root)
+    assert re.search(rf"{said}; its own are such as 'xd\d, \d+'", done.stderr), done.stderr
+    done = run("predict", "m.conche.partial", "stream.toml", "--tasks", "mar", cwd=root)
+    assert done.returncode == 2 and re.search(said, done.stderr), done.stderr
 
 
 def test_a_file_that_has_changed_is_noticed_and_nothing_is_lost(root: Path) -> None:
@@ -223,6 +249,52 @@ def test_a_resumed_run_lets_go_of_what_its_checkpoint_replaces(root: Path) -> No
     assert run("predict", "m.conche", "stream.toml", cwd=root).returncode == 0
 
 
+def kept_at(root: Path) -> list[str]:
+    """Whose weights are in the nodes' homes."""
+    return sorted(file.name.split("-")[0] for file in (root / "homes").glob("*.conche"))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_resumed_run_keeps_what_a_finished_model_has(root: Path, fails: bool) -> None:
+    """A model that was written is one's own, whatever becomes of the checkpoint it came from."""
+    at_home(root)
+    folders = ("target", *NODES)
+    for folder in folders:
+        (root / folder / "may.csv").rename(root / f"{folder}.csv")
+    train = ("train", "stream.toml", "--checkpoint", "state", "--out")
+    assert run(*train, "march.conche", cwd=root).returncode == 0
+    guess = run("predict", "march.conche", "stream.toml", cwd=root).stdout
+    for folder in folders:
+        (root / f"{folder}.csv").rename(root / folder / "may.csv")
+        shutil.copy(root / folder / "may.csv", root / folder / "oct.csv")
+    if fails:
+        lose(root, "south", "oct", slice(3, 4))
+    out = "march.conche" if fails else "april.conche"
+    assert run(*train, out, "--resume", cwd=root).returncode == (2 if fails else 0)
+    done = run("predict", "march.conche", "stream.toml", "--tasks", "jan,mar", cwd=root)
+    assert done.stdout == guess, done.stderr
+    assert kept_at(root) == ["north", "north", "south", "south"]
+    if not fails:
+        assert run("predict", "april.conche", "stream.toml", cwd=root).returncode == 0
+
+
+def test_weights_of_a_model_that_was_left_go_with_it(root: Path) -> None:
+    """With the partial model that a later run replaces, and with the one that a run has ended."""
+    at_home(root)
+    whole = (root / "south" / "may.csv").read_text()
+    kept = (root / "south" / "mar.csv").read_text()
+    lose(root, "south", "may", slice(3, 4))
+    lose(root, "south", "mar", slice(3, 4))
+    assert "1 task learnt" in run(*TRAIN, cwd=root).stderr
+    (root / "south" / "mar.csv").write_text(kept)
+    assert "2 tasks learnt" in run(*TRAIN, "--resume", cwd=root).stderr
+    assert kept_at(root) == ["north", "south"]
+    (root / "south" / "may.csv").write_text(whole)
+    assert run(*TRAIN, "--resume", cwd=root).returncode == 0
+    assert kept_at(root) == ["north", "south"]
+    assert run("predict", "m.conche", "stream.toml", cwd=root).returncode == 0
+
+
 def test_weights_that_stay_at_home(root: Path) -> None:
     """The coordinator's file has none of them, and each node's has its own alone."""
     assert run(*TRAIN, cwd=root).returncode == 0
@@ -239,7 +311,10 @@ def test_weights_that_stay_at_home(root: Path) -> None:
     assert both[0] == pytest.approx(both[1], rel=1e-10)
     found = json.loads(run("evaluate", "h.conche", "stream.toml", "--json", cwd=root).stdout)
     assert found["errors"] == pytest.approx(errors["errors"], rel=1e-10)
-    assert "ConcheRegressor" in run("info", "h.conche", cwd=root).stdout
+    files = sorted(map(str, (root / "homes").glob("*.conche")))  # what not to delete
+    shown = run("info", "h.conche", cwd=root).stdout
+    assert "ConcheRegressor" in shown and all(file in shown for file in files)
+    assert json.loads(run("info", "h.conche", "--json", cwd=root).stdout)["home_files"] == files
     secrets = np.concatenate([plain.coef_, plain.state_.coefficients.offset, [plain.intercept_]])
     for state in plain.node_states()[:2]:
         secrets = np.concatenate([secrets, *(a.ravel() for a in state.numbers.values())])
@@ -403,7 +478,74 @@ def test_numbers_are_the_same_key_however_they_are_stored(tmp_path: Path) -> Non
     put(tmp_path / "b.parquet", {"k": [1.0, 2.0, 3.0]})
     salt = b"0" * 16
     target, own = (Keys.of(open_table(tmp_path / f), ["k"], salt) for f in ("a.csv", "b.parquet"))
-    assert target.order(own, ["k"], "b").tolist() == [2, 0, 1]
+    assert target.order(own).tolist() == [2, 0, 1]
+
+
+ORDERS: dict[str, tuple[Any, Any, list[int]]] = {  # the target's keys, a node's, and where they are
+    "long numbers": (
+        [f"1234567890123456789{i}" for i in range(10)],
+        [f"1234567890123456789{i}" for i in (3, 1, 0)],
+        [2, 1, -1, 0, -1, -1, -1, -1, -1, -1],
+    ),
+    "zeros before and after": (["7", "8.50", "-0"], ["0", "008.5", "007.0"], [2, 1, 0]),
+    "times and dates": (
+        ["2013-03-01T00", "2013-03-01 00:30", "2013-03-02"],
+        ["2013-03-01 00:30:00.000", "2013-03-02 00:00:00", "2013-03-01"],
+        [2, 0, 1],
+    ),
+    "a stray text among times": (
+        ["2013-03-01 00:00:00", "2013-03-01 01:00:00"],
+        ["2013-03-01T01", "other0", "2013-03-01T00"],
+        [2, 0],
+    ),
+    "zones": (
+        ["2013-03-01T01:00+01:00", "2013-03-01 01:00:00Z"],
+        ["2013-03-01T00:00Z", "2013-03-01 02:00:00+0100"],
+        [0, 1],
+    ),
+    "a zone and none": (["2013-03-01T00:00Z"], ["2013-03-01T00:00"], [-1]),
+    "a number and a text": (["100000"], ["1e5"], [-1]),
+}
+
+
+@pytest.mark.parametrize("what", ORDERS)
+def test_every_key_is_read_by_itself_and_exactly(tmp_path: Path, what: str) -> None:
+    theirs, mine, order = ORDERS[what]
+    for name, values in (("target", theirs), ("own", mine)):
+        (tmp_path / f"{name}.csv").write_text("k\n" + "\n".join(values) + "\n")
+    put(tmp_path / "own.parquet", {"k": mine})  # texts
+    target = Keys.of(open_table(tmp_path / "target.csv"), ["k"], None)
+    for file in ("own.csv", "own.parquet"):
+        own = Keys.of(open_table(tmp_path / file), ["k"], None)
+        assert target.order(own).tolist() == order
+
+
+def test_stored_times_and_numbers_are_the_keys_that_texts_are(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("k\n2013-03-01\n2013-03-01 12:00:00.5\n")
+    target = Keys.of(open_table(tmp_path / "t.csv"), ["k"], b"0" * 16)
+    when = np.array(["2013-03-01T12:00:00.5", "2013-03-01"], "M8[ms]")
+    for unit, order in ((pa.timestamp("ns"), [1, 0]), (pa.timestamp("ms", "UTC"), [-1, -1])):
+        put(tmp_path / "n.parquet", {"k": pa.array(when).cast(unit)})
+        own = Keys.of(open_table(tmp_path / "n.parquet"), ["k"], b"0" * 16)
+        assert target.order(own).tolist() == order
+    for big, exact in ((2.0**53 - 1, True), (2.0**53, False)):
+        put(tmp_path / "f.parquet", {"k": [1.0, big]})
+        table = open_table(tmp_path / "f.parquet")
+        if exact:
+            assert table.spelled("k") == ["1", str(int(big))]
+        else:
+            with pytest.raises(conche.StreamError, match=r"f.parquet: the key 'k' has more digits"):
+                Keys.of(table, ["k"], None)
+
+
+def test_long_ids_are_written_beside_predictions_to_the_digit(root: Path) -> None:
+    for file in [f for folder in ("target", *NODES) for f in (root / folder).iterdir()]:
+        edit(file, in_column("hour", "1234567890123456789*"))
+    assert run(*TRAIN, cwd=root).returncode == 0
+    rows = run("predict", "m.conche", "stream.toml", "--tasks", "mar", cwd=root).stdout
+    keys = [line.split(",")[1] for line in rows.splitlines()[1:]]
+    there = (root / "target" / "mar.csv").read_text().splitlines()[1:]
+    assert keys == [line.split(",")[1] for line in there] and len(set(keys)) == 24
 
 
 def test_the_whole_matrix_is_with_nobody(root: Path) -> None:
@@ -412,7 +554,24 @@ def test_the_whole_matrix_is_with_nobody(root: Path) -> None:
         task.X.read()
 
 
+def mode(file: Path) -> int:
+    return file.stat().st_mode & 0o777
+
+
 def test_a_secret_of_the_node_alone(tmp_path: Path) -> None:
     home = Home(str(tmp_path / "h"), "north")
     assert home.secret() == home.secret() and len(home.secret()) == 32
-    assert (tmp_path / "h" / "north.secret").stat().st_mode & 0o077 == 0
+    file = tmp_path / "h" / "north.secret"
+    assert mode(file) == 0o600 and mode(file.parent) == 0o700
+    for short in ("", "x" * 31, "\n" * 40):
+        file.write_text(short)
+        with pytest.raises(
+            conche.StreamError, match=r"node 'north': .*t: 32 characters are the least"
+        ):
+            home.secret()
+
+
+def test_weights_at_home_are_for_their_owner_alone(root: Path) -> None:
+    at_home(root)
+    assert run(*TRAIN, cwd=root).returncode == 0
+    assert {mode(file) for file in (root / "homes").iterdir()} == {0o600}

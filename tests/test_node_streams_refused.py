@@ -3,8 +3,10 @@ nothing is lost."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 import conche
 
+from .helpers.commands import CONCHE
 from .helpers.commands import run_here as run
 from .helpers.parties import describe, edit, in_column, renamed, small, without_column
 
@@ -78,14 +81,27 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda root: shutil.copy(root / "north" / "may.csv", root / "north" / "may.csv.gz"),
         r"node 'north': \S*may.csv.gz: the same task as may.csv",
     ),
+    "a later file of the target without a column": (
+        csv("target/may.csv", renamed("y", "Y")),
+        r"target: \S*target/may.csv: no column 'y' for the target; did you mean 'Y'\?$",
+    ),
+    "a later file of the target without the key": (
+        csv("target/may.csv", without_column("day")),
+        r"target: \S*target/may.csv: no column 'day' for the key$",
+    ),
+    "a later file of the target without weights": (
+        toml('column = "y"', 'column = "y"\nweight = "w"'),
+        r"target: \S*target/jan.csv: no column 'w' for the weight$",
+    ),
     # what is wrong with a task, while the stream is being learnt
     "types that differ": (
         csv("south/mar.csv", in_column("hour", "h*")),
-        r"node 'south': \S*south/mar.csv: the key 'hour' is a text here, and a number beside",
+        r"node 'south': \S*south/mar.csv: has none of the 30 rows, such as 'd\d, \d+': the key "
+        r"'hour' is a text here, and a number beside the target",
     ),
     "a key twice": (
         csv("south/mar.csv", lambda rows: rows.append(rows[3])),
-        r"node 'south': \S*south/mar.csv: the key '.*' is in 2 rows",
+        r"node 'south': \S*south/mar.csv: rows 3, 31 have the same key",
     ),
     "a key twice beside the target": (
         csv("target/mar.csv", lambda rows: rows.append(rows[3])),
@@ -130,3 +146,48 @@ def test_bad_input_is_one_line_that_names_node_and_file(what: str, tmp_path: Pat
     assert left.exists() == (learnt is not None)
     if learnt is not None:
         assert conche.load(left).n_tasks_seen_ == int(learnt[1])
+
+
+def test_what_a_row_holds_is_not_told(tmp_path: Path) -> None:
+    """A node's file may be broken; whose it is finds the row, and nobody else reads it."""
+    small(tmp_path)
+    with (tmp_path / "south" / "mar.csv").open("a") as file:
+        file.write("secret\x1b[31m,row\n")
+    done = run("train", "stream.toml", "--out", "m.conche", cwd=tmp_path)
+    said = r"node 'south': \S*mar.csv: cannot be read \(.*Row #32: Expected 5 columns, got 2\)$"
+    assert done.returncode == 2 and re.search(said, done.stderr), done.stderr
+    assert "secret" not in done.stderr and "\x1b" not in done.stderr
+
+
+NO_POWERS = "-dac_override,-dac_read_search"
+AS_USER = ["setpriv", f"--bounding-set={NO_POWERS}", f"--inh-caps={NO_POWERS}"]
+
+
+@pytest.mark.skipif(
+    not os.getuid() and shutil.which("setpriv") is None, reason="root may read and write anything"
+)
+@pytest.mark.parametrize(
+    ("place", "mode", "said"),
+    [
+        ("homes", 0o500, r"homes/north.secret: cannot be written \(Permission denied\)"),
+        ("homes/north.secret", 0, r"homes/north.secret: cannot be read \(Permission denied\)"),
+        ("north", 0, r"north: cannot be read \(Permission denied\)"),
+        ("north/jan.csv", 0, r"north/jan.csv: cannot be read \(Permission denied\)"),
+        (".", 0o500, r"homes: cannot be made \(Permission denied\)"),
+    ],
+)
+def test_files_that_may_not_be_touched(tmp_path: Path, place: str, mode: int, said: str) -> None:
+    root = tmp_path / "own"
+    small(root)
+    describe(root, ("north", "south"), 'keep_weights = "nodes"\nhome = "homes"')
+    if place != ".":
+        (root / "homes").mkdir()
+    if place.endswith("secret"):
+        (root / place).write_text("x" * 32)
+    (root / place).chmod(mode)
+    command = [*CONCHE, "train", "own/stream.toml", "--out", "m.conche"]
+    command = command if os.getuid() else AS_USER + command
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    (root / place).chmod(0o700)
+    assert done.returncode == 2 and re.search(rf"conche: node 'north': \S*{said}$", done.stderr)
+    assert len(done.stderr.splitlines()) == 1

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from conche.nodes import NodeState, Scaling
 
 from .helpers import namespaces
 from .helpers.engine_battery import ray_there
-from .helpers.parties import HEAD, NODES, describe, small, write_beijing
+from .helpers.parties import HEAD, NODES, describe, edit, small, write_beijing
 from .test_engines import MPIEXEC, mpi
 
 HERE = Path(__file__).parents[1]
@@ -81,6 +82,61 @@ def test_a_bad_file_on_one_rank_is_one_line(tmp_path: Path) -> None:
     lines = [line for line in done.stderr.splitlines() if line.startswith("conche: ")]
     assert done.returncode != 0 and len(lines) == 1, done.stderr
     assert re.search(r"node 'south': \S*south/may.csv: 29 of the 30 rows are missing", lines[0])
+
+
+@mpi
+def test_a_node_without_a_worker_lives_on_a_rank_that_is_there(tmp_path: Path) -> None:
+    small(tmp_path)
+    shutil.copytree(tmp_path / "north", tmp_path / "middle")
+    text = (tmp_path / "stream.toml").read_text()
+    text = text.replace('"north"', '"north"\nworker = "b"\n[nodes.middle]\nfiles = "middle"')
+    (tmp_path / "stream.toml").write_text(text.replace('"south"', '"south"\nworker = "a"'))
+    train = ["-m", "conche", "train", tmp_path / "stream.toml", "--network", "mpi"]
+    for ranks in (1, 2, 3):
+        command = [MPIEXEC, "-n", ranks, sys.executable, *train, "--out", tmp_path / "m"]
+        done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=100)
+        if ranks == 1:
+            assert "1 MPI rank(s) for 2 workers: b, a" in done.stderr
+        else:
+            assert done.returncode == 0 and "3 nodes of 2 to 3 columns" in done.stdout, done.stderr
+
+
+@ray_there
+def test_several_workers_that_fail_at_once_are_one_line(tmp_path: Path) -> None:
+    small(tmp_path)
+    for node in NODES:
+        edit(tmp_path / node / "mar.csv", lambda rows: rows[3].__setitem__(3, "x"))
+    train = ["train", str(tmp_path / "stream.toml"), "--network", "ray", "--out", "m"]
+    command = [sys.executable, "-m", "conche", *train]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=100)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
+    assert "node 'north'" in done.stderr and "1 task learnt" in done.stderr
+
+
+@ray_there
+def test_a_driver_that_is_told_to_end_saves_what_it_has(tmp_path: Path) -> None:
+    """Ray would take that signal for itself."""
+    small(tmp_path)
+    slow = "import sys, time; from conche import cli, training; real = training.learn_task\n"
+    slow += "training.learn_task = lambda *a: (real(*a), time.sleep(30 * (a[1].name == 'mar')))\n"
+    slow += "cli.main()"
+    train = ["train", str(tmp_path / "stream.toml"), "--network", "ray", "--out", "m"]
+    with subprocess.Popen(
+        [sys.executable, "-c", slow, *train],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    ) as process:
+        assert process.stdout is not None
+        assert any(line.startswith("jan ") for line in process.stdout)
+        time.sleep(1.0)
+        process.terminate()
+        said = process.communicate(timeout=60)[1]
+    assert process.returncode == 143, said
+    assert re.match(r"conche: terminated: 1 task learnt, up to 'jan': saved to m.partial", said)
+    assert conche.load(tmp_path / "m.partial").n_tasks_seen_ == 1  # though it knew two
 
 
 @mpi

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import conche
 from conche import Memory
+from conche.cli.words import in_options
 from conche.common.arrays import Array
 from conche.errors import OfflineGapWarning
 from conche.network import LocalNetwork
@@ -115,8 +116,10 @@ def test_training_says_once_that_much_is_lost() -> None:
 def test_rounds_that_reach_their_limit_say_so() -> None:
     stream = hard("independent", 60, 3, 60, 0.3)
     model = raw(n_nodes=4, n_rounds=2, solver=Memory(rank=10, damping=0.1))
-    with pytest.warns(ConvergenceWarning, match="raise n_rounds"):
+    with pytest.warns(ConvergenceWarning, match="2 rounds, which n_rounds=2 allows") as told:
         teach(model, stream)
+    assert "which --rounds 2 allows" in (said := in_options(str(told[0].message)))
+    assert "n_rounds" not in said
 
 
 @pytest.mark.parametrize("rows", [30, 80])

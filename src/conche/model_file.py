@@ -58,6 +58,7 @@ class Run:
     weight: str | None = None  # the column of the samples' weights
     graph: str | None = None  # which graph the nodes talk on; None with a centre
     path: Mapping[str, Array] | None = None
+    shared: bool = False  # whether a finished model has its weights at home, too
 
 
 def save(

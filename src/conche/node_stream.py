@@ -22,6 +22,7 @@ from .nodes.home import Drop, Home, token_of
 from .tasks.errands import Answer, Errand, Known, Look, Match, Rows, Salt, Targets, Text, opened
 from .tasks.errands import answers as all_of
 from .tasks.keys import SHOWN, Keys
+from .tasks.lacking import Lacking
 from .tasks.mark import Mark
 from .tasks.node_columns import BETWEEN, NodeColumns, Part
 from .tasks.stream_file import StreamFile
@@ -103,6 +104,7 @@ class NodeStream:
         self.names: list[str] = self._centrally(Targets(self.said.target, None)).said["tasks"]
         self.notes: list[str] = []  # what users should hear of
         self.growing = True  # whether tasks may have columns that the first has not
+        self._lacking = Lacking()
         self._labelled = True  # whether the target's column is read
         self._sparse = False
         self._own: list[list[str]] | None = None  # every node's columns, once they are known
@@ -181,6 +183,12 @@ class NodeStream:
     def check(self) -> None:
         """Refuse files without the columns they should have, before anything is learnt."""
         assert self._known
+        self._centrally(Targets(self.said.target, self.target, self.weight))
+
+    @property
+    def lacked(self) -> list[str]:
+        """How many rows were filled or left out so far, for a person."""
+        return self._lacking.said([node.name for node in self.said.nodes])
 
     def __len__(self) -> int:
         return len(self.names)
@@ -199,6 +207,8 @@ class NodeStream:
         target = self._target(name)
         found = self._match(name, target)
         gone = [one.arrays["lacking"] for one in found]
+        self._refuse_none(name, len(target.y), found)
+        whole = len(target.y)
         if any(len(lacking) for lacking in gone):
             if self.rows == "common":
                 stay = np.setdiff1d(np.arange(len(target.y)), np.concatenate(gone))
@@ -207,6 +217,7 @@ class NodeStream:
                 target = target.only(stay)
             elif self.missing == "refuse":
                 self._refuse(name, len(target.y), found)
+        self._lacking.note(name, whole, gone, whole - len(target.y))
         nodes = zip(self.said.nodes, found, strict=True)
         parts = [Part(node, tuple(one.said["columns"])) for node, one in nodes]
         X = NodeColumns(name, parts, target.keys, len(target.y), self.network.visit)
@@ -243,14 +254,27 @@ class NodeStream:
             if len(one.arrays["lacking"])
         )
         places = one.arrays["lacking"].tolist()
-        some = Rows(self.said.target, task, tuple(places[:SHOWN]))
-        first = self._centrally(some).said["first"]
+        first = self._keys_of(task, places[:SHOWN])
         more = ", ..." if len(places) > SHOWN else ""
         raise StreamError(
             f"node {node.name!r}: {one.said['file']}: {len(places)} of the {n_rows} rows are "
             f"missing, with the keys {first}{more}; missing='mean' fills them, rows='common' "
             f"leaves them out on all nodes"
         )
+
+    def _refuse_none(self, task: str, n_rows: int, found: Sequence[Answer]) -> None:
+        """A node that has none of a task's rows has nothing to say of it: keys that differ, most
+        likely, which nothing that fills or leaves out rows should hide."""
+        for node, one in zip(self.said.nodes, found, strict=True):
+            if len(one.arrays["lacking"]) == n_rows:
+                raise StreamError(
+                    f"node {node.name!r}: {one.said['file']}: has none of the {n_rows} rows, such "
+                    f"as {self._keys_of(task, [0])}{one.said['strange']}"
+                )
+
+    def _keys_of(self, task: str, places: Sequence[int]) -> str:
+        """The target's keys of some rows, as people know them."""
+        return str(self._centrally(Rows(self.said.target, task, tuple(places))).said["first"])
 
     def _warn_of_absent(self, found: Sequence[Answer]) -> None:
         """A model that fills what is missing also fills whole columns; that may not be meant."""
@@ -277,7 +301,7 @@ class NodeStream:
         if self.rows == "common":
             raw = self._target(name)
             assert raw.keys is not None and task.X.keys is not None
-            stay = raw.keys.order(task.X.keys, self.said.target.key, "target") >= 0
+            stay = raw.keys.order(task.X.keys) >= 0
             whole = {key: values[stay] for key, values in whole.items()}
         return whole
 
@@ -300,13 +324,17 @@ class NodeStream:
 
     def let_go(self, model: LinearModel, before: Any) -> None:
         """Let the nodes drop what they kept of an earlier state, and the model needs no more."""
-        if before is None or not self.said.homes:
-            return
-        kept = [self._tokens(model, state) for state in (before, model.state_)]
-        gone = zip(self.said.nodes, self.homes, *kept, strict=True)
+        if before is not None and self.said.homes:
+            self.drop(self.tokens(model, before), model)
+
+    def drop(self, tokens: Sequence[set[str]], model: LinearModel) -> None:
+        """Let each node drop what it finds by its tokens, but for what the model needs."""
+        gone = zip(self.said.nodes, self.homes, tokens, self.tokens(model), strict=True)
         self._visit([Drop(node, home, tuple(then - now)) for node, home, then, now in gone])
 
-    def _tokens(self, model: LinearModel, state: Any) -> list[set[str]]:
+    def tokens(self, model: LinearModel, state: Any = None) -> list[set[str]]:
+        """By which each node finds what it keeps of a model, or of a state it was in."""
+        state = model.state_ if state is None else state
         found: list[set[str]] = [set() for _ in self.said.nodes]
         for path in (state, *state.rivals):
             for own, kept in zip(found, model.node_states(path), strict=False):

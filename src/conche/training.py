@@ -200,21 +200,32 @@ def learning(
     for i in range(first, len(stream)):
         task = stream.task(i)
         known = model.n_features_in_ if hasattr(model, "state_") else len(task.X.names)
-        # what this run has learnt, or what it went on from and its checkpoint replaces
-        replaced = i > first or (checkpoint is not None and first)
+        # what this run has learnt, or what it went on from, its checkpoint replaces and nobody has
+        replaced = i > first or (checkpoint is not None and first and not run.shared)
         before = model.state_ if replaced else None
         learn_task(model, task, classes)
         sums = tuple(own for _, own in task.X.files)
         target = target_mark(task.y, task.sample_weight)
         mark = Mark(len(task.y), target, model.state_.mark, sums)
         names, marks = (*run.tasks, str(task.name)), (*run.marks, mark)
-        run = replace(run, tasks=names, marks=marks, path=_path(model, run))
+        run = replace(run, tasks=names, marks=marks, path=_path(model, run), shared=False)
         if checkpoint is not None:
             save(model, checkpoint / CHECKPOINT, timings=False, run=run)
         report(str(task.name), model.tasks_[-1], model.feature_names_in_[known:].tolist())
         yield run
         if isinstance(stream, NodeStream):
             stream.let_go(model, before)
+
+
+def finish(
+    model: LinearModel, stream: Stream, *, run: Run, out: Path, checkpoint: Path | None
+) -> None:
+    """Write the model of a run that has ended. Where nodes keep its weights, the checkpoint is
+    marked before: who goes on from it must not let go of what the finished model has, too."""
+    if checkpoint is not None and isinstance(stream, NodeStream) and stream.homes:
+        shared = replace(run, shared=True)
+        save(model, checkpoint / CHECKPOINT, timings=False, run=shared)
+    save(model, out, timings=False, run=replace(run, shared=False))  # the same stream, same bytes
 
 
 def learn_task(model: LinearModel, task: Task, classes: Any) -> None:

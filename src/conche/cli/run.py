@@ -1,6 +1,7 @@
 """Run the command line.
 
-Exit status: 0 done, 1 a check failed, 2 bad usage or bad input, 70 a bug of ours, 130 interrupted.
+Exit status: 0 done, 1 a check failed, 2 bad usage or bad input, 70 a bug of ours, 130 interrupted,
+143 terminated.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from typing import Any, NoReturn
 import typer
 
 from ..common.launch import end_all, launched_rank, wait_for_all
-from ..common.words import one_line
+from ..common.words import in_line, one_line
 from ..errors import ConcheError, NodeError
 from . import commands  # noqa: F401  # each hangs itself on the app
 from .app import app
+from .stops import Stopped
 from .words import in_options
 
 BAD_INPUT, BUG = 2, 70  # 70 is EX_SOFTWARE of sysexits.h
-INTERRUPTED = 130  # as shells have it: 128 and the number of SIGINT
 
 
 def run(arguments: Sequence[str]) -> NoReturn:
     """Run one command and exit; a failure is one line on stderr, and with --debug its traceback."""
     warnings.showwarning = _warn
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # we tell one of several ourselves
     if launched_rank():  # on MPI only the first rank speaks
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     try:
@@ -89,7 +91,7 @@ def _verdict(error: BaseException) -> tuple[str, int]:
             said += "; a pattern such as 'months/*.csv' needs quotes"
         return said, BAD_INPUT
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        return str(error) or "interrupted", INTERRUPTED
+        return str(error) or Stopped.word, getattr(error, "status", Stopped.status)
     if isinstance(error, MemoryError):
         return "not enough memory for that", BAD_INPUT
     if isinstance(error, ConcheError | OSError):
@@ -106,4 +108,4 @@ def _tell(said: str) -> None:
 def _warn(message: Any, category: Any, *where: Any, **more: Any) -> None:
     """Our own warnings, one line each; overflows show in the results, or end the run."""
     if not issubclass(category, RuntimeWarning | DeprecationWarning | FutureWarning):
-        _tell(in_options(" ".join(str(message).split())))
+        _tell(in_options(in_line(str(message))))

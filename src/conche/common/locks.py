@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 
-def new_locked(folder: Path, prefix: str, suffix: str) -> tuple[Path, int]:
+def new_locked(folder: Path, prefix: str, suffix: str, mode: int = 0o666) -> tuple[Path, int]:
     """A new file that nobody has, and its descriptor with the lock."""
     while True:
         path = folder / f"{prefix}{secrets.token_hex(4)}{suffix}"
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
-        descriptor = os.open(path, flags, 0o666)
+        descriptor = os.open(path, flags, mode)
         if lock(descriptor) is not False and is_at(path, descriptor):
             return path, descriptor
         os.close(descriptor)  # removed between its first moment and its lock: try another

@@ -38,7 +38,16 @@ def counted(count: int, noun: str) -> str:
 
 def one_line(error: BaseException) -> str:
     """What an exception says, in one line; its name where it says nothing."""
-    return " ".join(str(error).split()) or type(error).__name__
+    return in_line(str(error)) or type(error).__name__
+
+
+def in_line(text: str) -> str:
+    r"""A text in one line, without anything that a terminal would obey.
+
+    >>> in_line("Row 3:\n\x1b[31mred")
+    'Row 3: [31mred'
+    """
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 def shortened(name: str, most: int) -> str:

@@ -311,7 +311,7 @@ def _stiffness(state: StreamState, job: Job, lesson: Lesson, done: Outcome) -> S
 def _warn_of_rounds(task: int, n_rounds: int, tol: float) -> None:
     warnings.warn(
         f"task {task} is not certain to be within tol={tol:g} of its optimum after "
-        f"n_rounds={n_rounds} rounds: raise n_rounds",
+        f"{n_rounds} rounds, which n_rounds={n_rounds} allows: more may get there",
         ConvergenceWarning,
         stacklevel=6,
     )

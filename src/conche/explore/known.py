@@ -8,6 +8,8 @@ from typing import Any
 
 from ..estimators.base import LinearModel
 from ..model_file import Run
+from ..nodes import NodeState
+from ..nodes.home import Home, token_of
 
 
 def known_of(
@@ -26,7 +28,8 @@ def known_of(
     given.pop("network", None)
     partition, schema = model.partition_, model.state_.schema
     paths = model.state_, *model.state_.rivals  # with discount="auto", several pasts
-    nodes_of = [node for path in paths for node in model.node_states(path)]
+    states = [model.node_states(path) for path in paths]
+    nodes_of = [node for path in states for node in path]
     kept = sum(array.nbytes for node in nodes_of for array in node.to_arrays().values())
     names = schema.names
     nodes = [
@@ -50,7 +53,15 @@ def known_of(
         "options": {name: str(value) for name, value in given.items()},
         "nodes": nodes,
         "homes": [home.folder for home in schema.homes] or None,
+        "home_files": _home_files(schema.homes, states),
         "file_bytes": file.stat().st_size,
         "kept_bytes": kept,
         "history": tasks,
     }
+
+
+def _home_files(homes: Sequence[Home], states: Sequence[Sequence[NodeState]]) -> list[str] | None:
+    """Where the nodes keep what the model needs, each on its own machine; None: it has all."""
+    pairs = [pair for path in states for pair in zip(homes, path, strict=False)]
+    found = [str(home.file(token)) for home, node in pairs if (token := token_of(node))]
+    return list(dict.fromkeys(found)) or None

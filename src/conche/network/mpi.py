@@ -29,7 +29,7 @@ from .host import Host
 from .mpi_arrays import bytes_of_state, packed, state_of, unpacked
 from .mpi_job import guard, mpi_module, mpi_type, share_cores
 from .mpi_watch import watch_of
-from .placement import Placement, Workers, checked, settled
+from .placement import Placement, Workers, checked, on_ranks, settled
 from .secure import Sums, Veil, Veiled, check_count, check_secure, without_sums
 from .words import Scales
 
@@ -83,7 +83,7 @@ class MPINetwork(CentralNetwork):
         self.setup = setup
 
     def settle(self, n_nodes: int, workers: Sequence[str | None] = ()) -> None:
-        self.workers = settled(self.workers, workers)
+        self.workers = settled(self.workers, on_ranks(workers, self.comm.Get_size()))
         self._spread(n_nodes)
 
     def visit(self, errands: Sequence[Errand]) -> list[bytes]:

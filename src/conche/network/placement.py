@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,11 +32,11 @@ class Placement(NamedTuple):
         Placement(names=('rack1', 'rack2'), nodes=((0, 2), (1,)))
         """
         if workers is None or isinstance(workers, int):
-            count = n_nodes if workers is None else workers
-            if count > n_nodes:
-                raise ParameterError(f"{count} workers for {n_nodes} nodes: at most one a node")
-            parts = np.array_split(np.arange(n_nodes), count)
-            return cls(tuple(range(count)), tuple(tuple(part.tolist()) for part in parts))
+            many = n_nodes if workers is None else workers
+            if many > n_nodes:
+                raise ParameterError(f"{many} workers for {n_nodes} nodes: at most one a node")
+            parts = np.array_split(np.arange(n_nodes), many)
+            return cls(tuple(range(many)), tuple(tuple(part.tolist()) for part in parts))
         if len(workers) != n_nodes:
             raise ParameterError(
                 f"workers names those of {len(workers)} nodes: there are {n_nodes}"
@@ -71,19 +72,37 @@ class Placement(NamedTuple):
         return f"{which} (nodes {', '.join(map(str, own[:4]))}{', ...' if len(own) > 4 else ''})"
 
 
-def settled(asked: Workers, workers: Sequence[str | None]) -> Workers:
+def settled(asked: Workers, workers: Sequence[Name | None]) -> Workers:
     """What was ``asked`` for, or the worker of every node, where a stream says it; a node that may
     be anywhere then has a worker of its own.
 
     >>> settled(None, ["rack1", None, "rack1"]), settled(3, [None, None, None])
     (('rack1', 1, 'rack1'), 3)
     """
-    if not any(workers):
+    if all(name is None for name in workers):
         return asked
     named = tuple(k if name is None else name for k, name in enumerate(workers))
     if asked not in (None, named):
         raise ParameterError(f"workers={asked}: the stream itself says where its nodes live")
     return named
+
+
+def on_ranks(workers: Sequence[str | None], size: int) -> Sequence[str | int | None]:
+    """Where each node lives on so many MPI ranks, which are the workers in the order in which they
+    are first named: nodes without a worker go to ranks without a name, or else to all in turn.
+
+    >>> on_ranks(["a", None, "b"], 2), on_ranks(["a", None, "b"], 3)
+    (('a', 'a', 'b'), (0, 2, 1))
+    """
+    names = list(dict.fromkeys(name for name in workers if name is not None))
+    if not names or None not in workers:
+        return workers
+    places: Sequence[Name] = names if len(names) >= size else range(size)
+    free = count(0 if len(names) >= size else len(names))
+    return tuple(
+        places[next(free) % len(places)] if name is None else places[names.index(name)]
+        for name in workers
+    )
 
 
 def checked(workers: Any) -> Workers:

@@ -126,7 +126,8 @@ class RayNetwork(SecureCrew, CentralNetwork):
         elif alone:
             ray_local.start()
         else:
-            ray.init(self.address, log_to_driver=False, logging_level="error")
+            with ray_local.own_handler():
+                ray.init(self.address, log_to_driver=False, logging_level="error")
         if session() != self._session:  # another Ray than last time
             self.workers, self._session = [], session()
         self.setup = None  # a start that is interrupted has not happened

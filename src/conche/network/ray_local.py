@@ -12,9 +12,13 @@ import logging
 import os
 import secrets
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +38,18 @@ def start() -> None:
 
     options: dict[str, Any] = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     options["_temp_dir"] = str(_folder())
-    ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # one of several is told by us
+    with own_handler():
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
+
+
+@contextmanager
+def own_handler() -> Iterator[None]:
+    """Ray takes SIGTERM for itself when it starts; a handler of the program's own stays."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if callable(before) and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
 
 
 def loopback_only() -> None:

@@ -30,6 +30,7 @@ from .solvers.pooled import own_secret
 FORMAT = 1
 TOKEN = "home"  # its name among what a state keeps
 LENGTH = 12  # bytes of a token
+SECRET = 32  # characters of a secret, at least
 
 
 class Home(NamedTuple):
@@ -41,9 +42,8 @@ class Home(NamedTuple):
     def keep(self, state: NodeState) -> NodeState:
         """Write a state; what stands for it elsewhere has no weights, and its token."""
         token = secrets.token_bytes(LENGTH)
-        self._ready()
         sealed = seal(FORMAT, json.dumps({"node": self.node}), state.to_arrays())
-        write_atomically(self._file(token.hex()), sealed)
+        self._write(self.file(token.hex()), sealed)
         nothing = np.zeros((0, state.weights.shape[1]), state.weights.dtype)
         return NodeState(nothing, {TOKEN: np.frombuffer(token, np.uint8)})
 
@@ -52,7 +52,7 @@ class Home(NamedTuple):
         token = token_of(state)
         if token is None:
             return state
-        path = self._file(token)
+        path = self.file(token)
         try:
             _, arrays = unseal(path, FORMAT)
         except FileNotFoundError:
@@ -62,21 +62,41 @@ class Home(NamedTuple):
             ) from None
         except ModelFileError as error:
             raise ModelFileError(f"node {self.node!r}: {one_line(error)}") from None
+        except OSError as error:
+            raise self._failed(path, "read", error) from None
         return NodeState.from_arrays(arrays)
 
     def drop(self, token: str) -> None:
         """Let go of a state that nobody needs any more."""
         with suppress(OSError):
-            self._file(token).unlink(missing_ok=True)
+            self.file(token).unlink(missing_ok=True)
 
     def secret(self) -> str:
         """What the node alone knows, made once: its rotations are drawn from it."""
         path = Path(self.folder) / f"{self.node}.secret"
-        if not path.exists():
-            self._ready()
-            write_atomically(path, secrets.token_hex(16).encode())
-            path.chmod(0o600)
-        return path.read_text()
+        try:
+            if not path.exists():
+                self._write(path, secrets.token_hex(SECRET // 2).encode())
+            secret = path.read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise self._failed(path, "read", error) from None
+        if len(secret.strip()) < SECRET:
+            raise StreamError(
+                f"node {self.node!r}: {path}: {SECRET} characters are the least for a secret"
+            )
+        return secret
+
+    def _write(self, path: Path, data: bytes) -> None:
+        """Nobody else of this machine may look into it."""
+        self._ready()
+        try:
+            write_atomically(path, data, 0o600)
+        except OSError as error:
+            raise self._failed(path, "written", error) from None
+
+    def _failed(self, path: Path, what: str, error: Exception) -> StreamError:
+        reason = getattr(error, "strerror", None) or one_line(error)
+        return StreamError(f"node {self.node!r}: {path}: cannot be {what} ({reason})")
 
     def _ready(self) -> None:
         folder = Path(self.folder)
@@ -87,7 +107,8 @@ class Home(NamedTuple):
                 f"node {self.node!r}: {folder}: cannot be made ({error.strerror})"
             ) from None
 
-    def _file(self, token: str) -> Path:
+    def file(self, token: str) -> Path:
+        """What is found by a token."""
         return Path(self.folder) / f"{self.node}-{token}.conche"
 
 

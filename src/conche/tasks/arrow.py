@@ -1,9 +1,8 @@
-"""Parquet and CSV files, by pyarrow, which is imported with the first of them."""
+"""Parquet files, and what CSV files share with them; pyarrow is imported with the first of them."""
 
 from __future__ import annotations
 
 import re
-import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
@@ -154,6 +153,15 @@ class ArrowTable(Table):
             raise StreamError(f"{self.path}: column {name!r} has missing or infinite values")
         return array
 
+    def spelled(self, name: str, rows: Array | None = None) -> list[str]:
+        column, types = self.columns([name], rows)[name], pyarrow().types
+        if not types.is_temporal(column.type):
+            return super().spelled(name, rows)
+        self._check_complete(name, column.null_count)
+        if types.is_timestamp(column.type) and column.type.tz:
+            column = column.cast(pyarrow().timestamp(column.type.unit, "UTC"))
+        return [str(text) for text in column.cast("string").to_pylist()]
+
     def _check_complete(self, name: str, missing: int) -> None:
         if missing:
             count = counted(missing, "missing value")
@@ -180,8 +188,8 @@ class ArrowTable(Table):
     def _check_commas(self, name: str, text: Any) -> None:
         if re.fullmatch(r"-?\d+,\d+", str(text)):
             raise StreamError(
-                f"{self.path}: column {name!r} has numbers with decimal commas ({text}); save them "
-                f"with points"
+                f"{self.path}: column {name!r} has numbers with decimal commas; save them with "
+                f"points"
             )
 
     def copied(self, name: str) -> Array:
@@ -262,61 +270,3 @@ class Parquet(ArrowTable):
             return table.take(pyarrow().array(within))
         except (pyarrow().ArrowException, OSError) as error:
             raise unreadable(self.path, error) from None
-
-
-class Csv(ArrowTable):
-    """Text has to be parsed as a whole; that is done once."""
-
-    def __init__(self, path: Path, reading: Reading = PLAIN):
-        self.path, self.reading = path, reading
-        try:
-            self._table = pyarrow(".csv").read_csv(path, parse_options=_csv(reading))
-        except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
-            raise unreadable(path, error) from None
-        self._look()
-
-    def _look(self) -> None:
-        try:
-            self.names, self.schema = list(self._table.column_names), self._table.schema
-        except UnicodeDecodeError as error:
-            raise unreadable(self.path, error) from None
-        self.index = ("",) if "" in self.names else ()  # a column that pandas gave no name
-        self.n_rows = self._table.num_rows
-
-    def columns(self, names: Sequence[str], rows: Array | None) -> Any:
-        table = self._table.select(list(names))
-        return table if rows is None else table.take(pyarrow().array(rows))
-
-
-class CsvHead(Csv):
-    """The first rows of a CSV file."""
-
-    partial = True
-
-    def __init__(self, path: Path, reading: Reading = PLAIN):
-        self.path, self.reading = path, reading
-        try:
-            with pyarrow(".csv").open_csv(path, parse_options=_csv(reading)) as lines:
-                self._table = pyarrow().Table.from_batches([lines.read_next_batch()])
-        except StopIteration:
-            self._table = lines.schema.empty_table()
-        except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
-            raise unreadable(path, error) from None
-        self._look()
-
-
-class CsvInput(Csv):
-    """CSV from standard input."""
-
-    def __init__(self, reading: Reading = PLAIN) -> None:
-        self.path, self.reading = Path("standard input"), reading
-        try:
-            text = pyarrow().BufferReader(sys.stdin.buffer.read())
-            self._table = pyarrow(".csv").read_csv(text, parse_options=_csv(reading))
-        except (pyarrow().ArrowException, UnicodeDecodeError, OSError) as error:
-            raise unreadable(self.path, error) from None
-        self._look()
-
-
-def _csv(reading: Reading) -> Any:
-    return pyarrow(".csv").ParseOptions(delimiter=reading.separator)

@@ -21,9 +21,11 @@ from safetensors.numpy import save as to_bytes
 from ..common.arrays import Array
 from ..common.words import one_line
 from ..errors import ConcheError, StreamError
-from .keys import Keys, key_texts, shown
+from .key_texts import exact_texts
+from .keys import Keys, check_column, differing, joined, shown
 from .mark import block_mark
 from .node_files import NodeFiles, check_rows, check_sum
+from .tables import Table
 
 SAID, WRONG = "said", "wrong"  # the names of an answer's JSON, or of an error, among its arrays
 
@@ -130,14 +132,21 @@ class Match(NodeErrand):
     def work(self) -> Answer:
         found = self.files.find(self.task)
         table = found.table
-        lacking = np.zeros(0, dtype=np.int64)
+        lacking, strange = np.zeros(0, dtype=np.int64), ""
         if self.keys is None:
             check_rows(found, self.n_rows)
         else:
-            lacking = np.flatnonzero(self.files.places(found, self.keys) < 0)
+            own = self.files.keys(found, self.keys.salt)
+            lacking = np.flatnonzero(self.keys.order(own) < 0)
+            strange = self._strange(own, self.keys)
         columns = self.files.columns(table, self.known, self.growing)
         said = {"columns": columns, "file": str(table.path), "sum": check_sum(table.path)}
-        return Answer(said | {"stored": table.stored}, {"lacking": lacking})
+        return Answer(said | {"stored": table.stored, "strange": strange}, {"lacking": lacking})
+
+    def _strange(self, own: Keys, keys: Keys) -> str:
+        """How a node's keys differ from the target's, to be said if none of those is there."""
+        such = "" if own.salt else f"; its own are such as {shown(str(own.values[0]))}"
+        return differing(self.files.key, own.kinds, keys.kinds) + such
 
 
 @dataclass(frozen=True)
@@ -180,7 +189,7 @@ class Targets(Errand):
 
     def work(self) -> Answer:
         if self.task is None:
-            return Answer({"tasks": self.files.tasks()}, {})
+            return Answer({"tasks": self._checked()}, {})
         found = self.files.find(self.task)
         table, rows = found
         said: dict[str, Any] = {"file": str(table.path), "rows": found.n_rows}
@@ -200,14 +209,23 @@ class Targets(Errand):
                 arrays["keys"] = keys.values
         return Answer(said, arrays)
 
+    def _checked(self) -> list[str]:
+        """The tasks; all of their files must have the columns that are named."""
+        tasks = self.files.tasks()
+        for task in tasks if self.files.task_column is None else tasks[:1]:
+            table = self.files.find(task, only_look=True).table
+            self.files.check(table)
+            for name, what in ((self.column, "target"), (self.weight, "weight")):
+                if name is not None:
+                    check_column(table, name, what)
+        return tasks
+
     @staticmethod
     def _column(
         table: Any, name: str, what: str, rows: Array | None, arrays: dict[str, Array]
     ) -> list[str] | None:
         """Numbers go among the arrays, texts are answered."""
-        if not table.has(name):
-            said = f"no {table.noun} {name!r} for the {what}{table.hint(name)}"
-            raise StreamError(f"{table.path}: {said}")
+        check_column(table, name, what)
         values = table.values(name, rows)
         if values.dtype.kind in "biuf":
             arrays["y" if what == "target" else what] = values
@@ -232,12 +250,19 @@ class Rows(Errand):
 
     def work(self) -> Answer:
         table, rows = self.files.find(self.task)
-        parts = [table.values(name, rows) for name in self.files.key]
         if self.places is None:
-            named = zip(self.files.key, parts, strict=True)
-            return Answer({"columns": {name: part.tolist() for name, part in named}}, {})
-        texts = key_texts([part[list(self.places)] for part in parts])
+            columns = {name: self._column(table, name, rows) for name in self.files.key}
+            return Answer({"columns": columns}, {})
+        some = np.array(self.places) if rows is None else rows[list(self.places)]
+        texts = joined([table.spelled(name, some) for name in self.files.key])
         return Answer({"first": ", ".join(shown(text) for text in texts)}, {})
+
+    @staticmethod
+    def _column(table: Table, name: str, rows: Array | None) -> list[Any]:
+        """Numbers, where no digit is lost with them; else as the file has them."""
+        values = table.values(name, rows)
+        plain = values.dtype.kind in "biuf" and exact_texts(values) is not None
+        return list(values.tolist()) if plain else table.spelled(name, rows)
 
 
 @dataclass(frozen=True)

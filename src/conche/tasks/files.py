@@ -137,6 +137,7 @@ class FileStream:
         if task_column is not None:
             self.names, self._rows = self._find_tasks(first, task_column)
         self.notes: list[str] = []  # what users should hear of
+        self.lacked: list[str] = []  # rows that some node does not have: all read the same
         self.columns = self._choose(self._widest(first))
         self._note_index(first)
         self._sources = {first.source(name) for name in self.columns} - {*self.columns}

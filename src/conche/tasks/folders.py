@@ -22,11 +22,11 @@ def natural(file: Path) -> tuple[list[str | int], str]:
 
 def stream_files(stream: str | Path) -> list[Path]:
     """The files of a stream, one per task, in the natural order of their names."""
-    path = Path(stream)
-    if not path.exists() and not any(sign in str(stream) for sign in "*?["):
-        raise StreamError(f"{stream}: no such file or folder")
-    found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(stream)))
-    files = sorted((f for f in found if suffix_of(f) and f.is_file()), key=natural)
+    try:
+        files = _there(stream)
+    except OSError as error:
+        where = error.filename or stream
+        raise StreamError(f"{where}: cannot be read ({error.strerror})") from None
     if not files:
         raise StreamError(f"{stream}: no {', '.join(SUFFIXES)} files there")
     by_name: dict[str, Path] = {}
@@ -35,3 +35,11 @@ def stream_files(stream: str | Path) -> list[Path]:
         if other is not file:
             raise StreamError(f"{file}: the same task as {other.name}, a second time")
     return files
+
+
+def _there(stream: str | Path) -> list[Path]:
+    path = Path(stream)
+    if not path.exists() and not any(sign in str(stream) for sign in "*?["):
+        raise StreamError(f"{stream}: no such file or folder")
+    found = path.iterdir() if path.is_dir() else map(Path, glob.glob(str(stream)))
+    return sorted((f for f in found if suffix_of(f) and f.is_file()), key=natural)

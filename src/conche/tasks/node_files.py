@@ -115,10 +115,12 @@ class NodeFiles:
 
     def places(self, found: Found, keys: Keys) -> Array:
         """Which row of its own each of the task's keys is; -1: none."""
-        table, rows = found
-        own = Keys.of(table, self.key, keys.salt, rows)
-        order = keys.order(own, self.key, str(table.path))
+        order, rows = keys.order(self.keys(found, keys.salt)), found.rows
         return order if rows is None else np.where(order >= 0, rows[order], -1)
+
+    def keys(self, found: Found, salt: bytes | None) -> Keys:
+        """A node's own; errors tell them only if they travel as they are."""
+        return Keys.of(found.table, self.key, salt, found.rows, tell=salt is None)
 
     def read(self, task: str, names: Sequence[str], keys: Keys | None, n_rows: int) -> Block:
         """Some columns of a task, its rows in the order of the keys."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -10,9 +11,12 @@ from functools import cached_property
 from pathlib import Path
 
 from ..common.arrays import Array, Block
-from ..common.words import did_you_mean, one_line
+from ..common.words import did_you_mean, in_line, one_line
 from ..errors import ParameterError, StreamError
+from .key_texts import exact_texts
 
+# after these words parsers show a row or a value of it
+CONTENTS = re.compile(r"(, got \d+|invalid value|string to float|with base 10)\b.*")
 SPARSE = (".svm", ".svmlight", ".libsvm")
 ZIPPED = (".csv", *SPARSE)  # which may also end in .gz
 SUFFIXES = (".parquet", ".csv", ".csv.gz", ".npz", *SPARSE)
@@ -133,6 +137,16 @@ class Table(ABC):
     def values(self, name: str, rows: Array | None = None) -> Array:
         """One column as it is: numbers, or texts. Nothing may be missing."""
 
+    def spelled(self, name: str, rows: Array | None = None) -> list[str]:
+        """One column as texts that lose no digit, for keys. Nothing may be missing."""
+        texts = exact_texts(self.values(name, rows))
+        if texts is None:
+            raise StreamError(
+                f"{self.path}: the key {name!r} has more digits than a number keeps: store it as "
+                f"text"
+            )
+        return texts
+
 
 def suffix_of(path: Path) -> str | None:
     """How the name of a file of a stream ends, in small letters; None: as no such file."""
@@ -178,7 +192,8 @@ def open_table(path: Path, reading: Reading = PLAIN) -> Table:
     ...     open_table(Path(folder) / "january.npz").names
     ['x0', 'x1', 'x2', 'y']
     """
-    from .arrow import Csv, Parquet  # here, because all build on Table
+    from .arrow import Parquet  # here, because all build on Table
+    from .csv_files import Csv
     from .numbered import Svmlight, open_npz
 
     end = (suffix_of(path) or "").removesuffix(".gz")
@@ -193,7 +208,7 @@ def open_table(path: Path, reading: Reading = PLAIN) -> Table:
 
 def peek(path: Path, reading: Reading = PLAIN) -> Table:
     """The same, to look at its columns' names alone: of a text file only the beginning is read."""
-    from .arrow import CsvHead
+    from .csv_files import CsvHead
     from .numbered import SvmlightHead
 
     end = (suffix_of(path) or "").removesuffix(".gz")
@@ -204,7 +219,7 @@ def peek(path: Path, reading: Reading = PLAIN) -> Table:
 
 def read_stdin(reading: Reading = PLAIN) -> Table:
     """CSV from standard input, all of it."""
-    from .arrow import CsvInput
+    from .csv_files import CsvInput
 
     return _checked(CsvInput(reading))
 
@@ -222,8 +237,10 @@ def _checked(table: Table) -> Table:
 
 
 def unreadable(path: Path, error: Exception) -> StreamError:
-    """The error that names the file and the first line of the reason."""
-    said = str(error).splitlines() or [one_line(error)]
-    if isinstance(error, OSError) and error.strerror:
-        said = [error.strerror]
-    return StreamError(f"{path}: cannot be read ({said[0]})")
+    """The error that names the file and the first line of the reason, without what rows hold: the
+    file may be a node's own, and whoever may look into it finds the row by its number."""
+    first = (str(error).splitlines() or [one_line(error)])[0]
+    if isinstance(error, OSError):  # pyarrow's have the system's word at their end
+        first = (error.strerror or first).rpartition("Detail: [errno ")[2].rpartition("] ")[2]
+    reason = CONTENTS.sub(r"\1", in_line(first))
+    return StreamError(f"{path}: cannot be read ({reason})")

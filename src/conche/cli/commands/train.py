@@ -118,9 +118,9 @@ def train(options: Train) -> None:
     """
     from ... import training
     from ...common.device import find_device
-    from ...model_file import save
     from ..reports import outputs, streams
     from ..rescue import Rescue, partial
+    from ..stops import terminable
 
     network = _network(options)
     stream = _stream(options, network)
@@ -144,14 +144,14 @@ def train(options: Train) -> None:
     if options.report is not None:
         outputs.check_writable(options.report, outputs.PAGES)
     training.check_settings(model, stream)
-    safe = Rescue(model, options.out, options.checkpoint, run)
+    safe = Rescue(model, options.out, options.checkpoint, run, stream)
     table = streams.Learning(stream.names, len(run.tasks), labels, options.wide, silent)
-    with safe, table.shown() as report:
+    with terminable(), safe, table.shown() as report:
         for so_far in training.learning(
             model, stream, run=run, classes=classes, checkpoint=options.checkpoint, report=report
         ):
-            safe.run = so_far
-        save(model, options.out, timings=False, run=safe.run)  # the same stream, the same bytes
+            safe.reached(model, so_far)
+        training.finish(model, stream, run=safe.run, out=options.out, checkpoint=place)
     safe.forget()
     _tell(options, model, safe.run, stream)
 
@@ -168,7 +168,7 @@ def _tell(options: Train, model: LinearModel, run: Run, stream: Stream) -> None:
     if options.json:
         objects.print_object(models.known_beside(model, run, options.out))
     elif not options.quiet:
-        streams.trained(model, options.out)
+        streams.trained(model, options.out, stream.lacked)
         if options.report is not None:
             print(f"report: {options.report}")
 

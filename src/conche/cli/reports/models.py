@@ -18,6 +18,7 @@ from ..record import seconds_of
 from .streams import LONGEST_NAME
 
 MANY = 12  # rows of the history that are shown without --json
+SOME = 3  # files at home
 
 
 def known_beside(model: LinearModel, run: Run | None, file: Path) -> dict[str, Any]:
@@ -43,7 +44,9 @@ def print_known(known: dict[str, Any], wide: bool = False) -> None:
     say(f"options: {given or 'the defaults'}")
     kept = f"the nodes keep {size(known['kept_bytes'])}"
     if known["homes"] is not None:
-        kept = f"weights are with the nodes, in {', '.join(dict.fromkeys(known['homes']))}"
+        files = known["home_files"] or known["homes"]
+        more = f", and {len(files) - SOME} more (--json has all)" if len(files) > SOME else ""
+        kept = f"weights are with the nodes, in {', '.join(files[:SOME])}{more}"
     say(f"file {size(known['file_bytes'])}; {kept}")
     say("")
     for k, node in enumerate(known["nodes"][:MANY]):

@@ -112,11 +112,13 @@ def _above(gap: float) -> str:
     return "0" if gap < 1e-9 else f"{gap:.2%}"
 
 
-def trained(model: Any, out: Path) -> None:
-    """The last line: what was written."""
+def trained(model: Any, out: Path, notes: Sequence[str] = ()) -> None:
+    """The last lines: what was written, after what should be known of it."""
     sizes = model.partition_.sizes
     width = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else str(min(sizes))
     console = Console(highlight=False)
+    for note in notes:
+        console.print(note, markup=False, soft_wrap=True)
     console.print(
         f"{out}: {type(model).__name__}, {counted(model.n_tasks_seen_, 'task')}, "
         f"{counted(len(sizes), 'node')} of {width} columns",
