@@ -59,7 +59,8 @@ class Rescue:
             how = Terminated if isinstance(error, Terminated) else Stopped
             raise how(f"{how.word}: {self._rescued()}") from None
         if isinstance(error, ConcheError | OSError) and self.run.tasks:
-            raise type(error)(f"{one_line(error)}; {self._rescued()}") from error
+            said = f"{one_line(error)}; {self._rescued('once that is mended, ')}"
+            raise type(error)(said) from error
 
     def forget(self) -> None:
         """The run is over: what an earlier one left is not needed any more."""
@@ -84,13 +85,14 @@ class Rescue:
             with suppress(ConcheError, OSError):  # a file too many is no reason to fail
                 self.stream.drop(left, self._reached[0])
 
-    def _rescued(self) -> str:
+    def _rescued(self, first: str = "") -> str:
+        """What there is of the run, and how it goes on; ``first`` something is to be done."""
         count = len(self.run.tasks)
         if not count:
             return "nothing was learnt yet"
         learnt = f"{counted(count, 'task')} learnt, up to {self.run.tasks[-1]!r}"
         if self.checkpoint is not None:
-            return f"{learnt}: in {self.checkpoint}, and --resume goes on"
+            return f"{learnt}: in {self.checkpoint}, and {first}--resume goes on"
         where, left = partial(self.out), self._left()
         try:
             model, run = self._reached
@@ -98,4 +100,4 @@ class Rescue:
         except (ConcheError, OSError) as error:
             return f"{learnt}, and could not be saved to {where} ({one_line(error)})"
         self._let_go(left)
-        return f"{learnt}: saved to {where}, and the same command with --resume goes on"
+        return f"{learnt}: saved to {where}, and {first}the same command with --resume goes on"
