@@ -87,7 +87,10 @@ def test_a_bad_last_file_loses_nothing(tmp_path: Path) -> None:
     options = ["--target", "y", "--nodes", "1", "--out", "m"]
     done = run("train", "s", *options, cwd=tmp_path)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "2 tasks learnt, up to '1': saved to m.partial, and the same command" in done.stderr
+    assert (
+        "2 tasks learnt, up to '1': saved to m.partial, and once that is mended, the same"
+        in done.stderr
+    )
     assert conche.load(tmp_path / "m.partial").n_tasks_seen_ == 2
     (folder / "2.csv").write_text(good)
     done = run("train", "s", *options, "--resume", cwd=tmp_path)

@@ -74,7 +74,10 @@ def test_wrong_files_are_one_line_and_the_checkpoint_is_intact(
     assert len(done.stderr.strip().splitlines()) == 1 and message in done.stderr, done.stderr
     assert not (streams / "m").exists()
     if how in ("text", "extra column", "nan", "target inf"):  # found when it is read
-        assert "4 tasks learnt, up to '003': in state, and once that is mended, --resume goes on" in done.stderr
+        assert (
+            "4 tasks learnt, up to '003': in state, and once that is mended, --resume goes on"
+            in done.stderr
+        )
         assert conche.load(streams / "state" / "model.conche").n_tasks_seen_ == 4
     else:  # before the first task
         assert not (streams / "state" / "model.conche").exists()
