@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from . import beside, one_task, rounds, streams
 
@@ -39,6 +40,9 @@ def draw(panels: dict[str, dict[str, Any]], file: Path, ylabel: str, least: floa
             style = dict(color=f"C{i % 10}", marker="o" if own else "x", lw=2 if own else 1, ms=5)
             axis.plot(x, y, label=name, **style)
         axis.set(xscale="log", yscale="log", xlabel="seconds", ylabel=ylabel, title=title)
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.legend(frameon=False, fontsize=6)
         axis.grid(alpha=0.3)
     plt.savefig(file, dpi=120)
