@@ -25,7 +25,9 @@ class ImpatientProtocol(H11Protocol):
     most = most_connections()
     silence: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(  # type: ignore[override]  # as uvicorn's own: one that writes
+        self, transport: asyncio.Transport
+    ) -> None:
         """Wait for a header."""
         super().connection_made(transport)
         self.silence = self.loop.call_later(PATIENCE, self.give_up)

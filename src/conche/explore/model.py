@@ -78,6 +78,7 @@ def description(
     known["spectrum"] = spectrum_of(model)
     known["matrix"] = None if found is None else matrix_of(found, on)
     known["at_home"] = known.pop("homes") is not None  # where that is concerns nobody else
+    del known["home_files"]
     without = (NO_MATRIX_HERE if known["at_home"] else NO_MATRIX).format(
         file=shlex.quote(known["file"])
     )
