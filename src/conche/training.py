@@ -200,7 +200,8 @@ def learning(
     for i in range(first, len(stream)):
         task = stream.task(i)
         known = model.n_features_in_ if hasattr(model, "state_") else len(task.X.names)
-        # what this run has learnt, or what it went on from, its checkpoint replaces and nobody has
+        # states that no file has any more: of this run's tasks before; and the one that it was
+        # resumed from, which the checkpoint replaces, unless a finished model has it, too
         replaced = i > first or (checkpoint is not None and first and not run.shared)
         before = model.state_ if replaced else None
         learn_task(model, task, classes)

@@ -70,11 +70,6 @@ def reading_of(options: Any) -> Any:
     return Reading(separator(options.separator), tuple(names), options.dates)
 
 
-def is_description(stream: str) -> bool:
-    """Whether a stream is a TOML file that says which node reads which files."""
-    return stream.lower().endswith(".toml")
-
-
 def target_of(options: Any) -> str:
     """The target's column, which a stream of one folder cannot do without."""
     if options.target is None:

@@ -13,6 +13,7 @@ from ..evaluation import evaluate
 from ..model_file import load_run, save
 from ..node_stream import NodeStream
 from ..tasks import FileStream
+from ..tasks.stream_file import is_description
 from ..tasks.tables import SUFFIXES
 from ..training import CHECKPOINT, Stream, make_model, train
 from .model import description
@@ -32,16 +33,11 @@ def model_in(place: str) -> Path | None:
     return path if path.is_file() and not table else None
 
 
-def _is_description(stream: str) -> bool:
-    """Whether it is a file that says which node has which files (docs/parties.md)."""
-    return stream.lower().endswith(".toml")
-
-
 def of_model(
     place: str, file: Path, stream: str | None, target: str | None, seconds: Sequence[float]
 ) -> Loading:
     """A model that is read now; on which tasks it is tested is read when somebody looks."""
-    there = None if stream is None or not _is_description(stream) else NodeStream(stream)
+    there = None if stream is None or not is_description(stream) else NodeStream(stream)
     model, run = load_run(file, "local" if there is None else there.network)
     explored = [place]
     tests: Stream | None = None
@@ -68,7 +64,7 @@ def of_model(
 
 def of_stream(place: str, target: str | None, nodes: int | None) -> Loading:
     """A stream of task files: learnt when somebody looks, and tested on its own tasks."""
-    if _is_description(place):
+    if is_description(place):
         raise ParameterError(
             f"{place}: nodes with files of their own; conche train {place} --out model.conche, "
             f"then conche explore model.conche --stream {place}"

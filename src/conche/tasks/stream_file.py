@@ -43,6 +43,11 @@ NODE = (*SHARED, "files", "features", "drop", "worker", "home")
 KEEPERS = ("coordinator", "nodes")
 
 
+def is_description(stream: str) -> bool:
+    """Whether a stream is a TOML file that says which node reads which files."""
+    return stream.lower().endswith(".toml")
+
+
 @dataclass(frozen=True)
 class StreamFile:
     """What the file says."""

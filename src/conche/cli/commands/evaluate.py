@@ -19,7 +19,6 @@ from ..options import (
     argument,
     command,
     flag,
-    is_description,
     option,
     refuse_for_nodes,
     refuse_said,
@@ -64,6 +63,7 @@ def evaluate(options: Evaluate) -> None:
     """
     from ... import evaluation
     from ...model_file import load_run
+    from ...tasks.stream_file import is_description
     from ..reports import matrix, outputs, pages, streams
 
     if options.plot is not None:

@@ -14,7 +14,6 @@ from ..options import (
     argument,
     command,
     flag,
-    is_description,
     listed,
     option,
     refuse_for_nodes,
@@ -52,6 +51,7 @@ def predict(options: Predict) -> None:
     from ... import evaluation
     from ...model_file import load_run
     from ...tasks import Reading
+    from ...tasks.stream_file import is_description
     from ..reports import outputs, streams
 
     if options.out is not None:

@@ -21,7 +21,6 @@ from ..options import (
     argument,
     command,
     flag,
-    is_description,
     listed,
     option,
     reading_of,
@@ -177,6 +176,7 @@ def _stream(options: Train, network: Any) -> Stream:
     """The stream that is asked for, from one folder or from the files of every node."""
     from ...node_stream import NodeStream
     from ...tasks import FileStream
+    from ...tasks.stream_file import is_description
 
     missing = "refuse" if options.missing == "refuse" else "keep"
     if is_description(options.stream):

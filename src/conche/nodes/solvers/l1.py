@@ -26,8 +26,8 @@ FEWEST = 64  # columns that a working set begins with
 SPARSE_SHARE = 8  # one of so many columns that want a weight, where passes over them cost little
 PASSES = 20  # of coordinate descent at first; eight times as many where they were not enough
 MOST_PASSES = 5000
-TIMES = 4  # that the whole way is gone, at most
-SETTLED = 1e-6  # of l1: a pull that much above it does not ask for another time
+TIMES = 4  # that all stages are gone through, at most
+SETTLED = 1e-6  # of l1: a gradient that is off by no more is no reason to go through them again
 SETS = 60  # working sets, at most
 EXACT = 1e-12  # of l1: a pull that much above it is rounding
 TALL = 2  # rows for every column of a set, whose inner products are then worth finding
@@ -147,8 +147,8 @@ def elastic_net(S: Array, t: Array, x: Array, penalty: Penalty, free: int | None
 
 
 def solve(columns: Columns, t: Array, x: Array, penalty: Penalty) -> Array:
-    """The best weights, begun with x. Where about as many columns as rows have a weight, and no L2
-    part tells them apart, the way may end early: then it is gone again, from where it ended."""
+    """The best weights, begun with x. Where about as many columns as rows have a weight, and there
+    is no L2 part, the stages may end before the optimum: then they are repeated from there."""
     start, rest = x, t - columns.times(x)
     before = 0.5 * rest @ rest + float(penalty.of(x))
     for _ in range(TIMES):
