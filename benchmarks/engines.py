@@ -19,6 +19,7 @@ from conche.network import CentralNetwork
 from conche.network.ray import RayNetwork
 from conche.nodes import Partition, Setup
 from conche.nodes.solvers import Context, option
+from conche.nodes.solvers.options import About
 from conche.rounds import get_loss
 from conche.rounds.objective import Objective
 from conche.rounds.steps import Problem
@@ -36,7 +37,7 @@ def rounds(
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((n, columns)), rng.standard_normal((n, 1))
     partition = Partition.make(columns, partition=[columns // K] * K)
-    setup = Setup(option("exact").solver(columns, 0), partition)
+    setup = Setup(option("exact").solver(About(columns)), partition)
     network.start(setup)
     v = network.begin(X, network.place(setup.fresh(1, X.dtype.name))).predictions
     network.factorise(Context(0, K, n, n, 1.0))
@@ -102,7 +103,7 @@ def a_task_on_ray() -> Iterator[Row]:
 
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((10_000, 40)), rng.standard_normal(10_000)
-    blocks = conche.Memory(rank=0, damping=1.0)
+    blocks = conche.Memory(rank=0, ridge=1.0)
     ten = conche.ConcheRegressor(4, network="ray", solver=blocks, n_rounds=10, tol=None)
     times = []
     for model in (conche.ConcheRegressor(4, network="ray"), ten):

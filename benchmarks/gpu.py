@@ -86,8 +86,7 @@ def learn(model: Any, tasks: Tasks) -> list[float]:
 
 def mnist(folder: Path) -> None:
     """All of MNIST, two new digits a task, 20,000 cosine features on 8 nodes."""
-    images = {part: _images(folder, part) for part in ("train", "t10k")}
-    X, y = images["train"]
+    X, y = images(folder, "train")
     some = [(y == c) | (y == c + 1) for c in range(0, 10, 2)]
     make = partial(conche.ConcheClassifier, 8, solver=conche.Memory(rank=2400))
     first = 0.0
@@ -100,13 +99,14 @@ def mnist(folder: Path) -> None:
         learn(make(device="cuda"), tasks[:1])  # they are loaded now
         model = make(device="cuda")
         seconds = learn(model, tasks)
-        test, labels = images["t10k"]
+        test, labels = images(folder, "t10k")
         accuracy = np.mean(model.predict(features.columns(test.astype(dtype))) == labels)
         told = f"accuracy {accuracy:.4f}; all five tasks {sum(seconds):.2f} s"
         row(f"MNIST, 20,000 features, first task, {dtype.__name__}", seconds[0], first, told)
 
 
-def _images(folder: Path, part: str) -> tuple[Array, Array]:
+def images(folder: Path, part: str) -> tuple[Array, Array]:
+    """Pixels between 0 and 1, and digits, of "train" or "t10k"."""
     pixels, labels = (
         read_idx(folder / f"{part}-{name}-ubyte.gz") for name in ("images-idx3", "labels-idx1")
     )

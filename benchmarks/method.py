@@ -65,11 +65,11 @@ def hard_rows(n: int, noise: float, nodes: Sequence[int]) -> Iterator[tuple[str,
     for kind in KINDS:
         stream = hard(kind, 1000, 8, n, noise)
         damping = 4 * float(np.mean(stream.train[0].X.var(axis=0)))
-        alone = learn(raw(1, solver=Memory(damping=damping)), stream.train)
+        alone = learn(raw(1, solver=Memory(ridge=damping)), stream.train)
         offline = mean_square(alone.predict, stream.test)
         cells: list[Any] = []
         for K in nodes:
-            model = raw(K, solver=Memory(rank=600, damping=damping))
+            model = raw(K, solver=Memory(rank=600, ridge=damping))
             cells.append(mean_square(learn(model, stream.train).predict, stream.test) / offline)
         default, same = (learn(conche.ConcheRegressor(K), stream.train) for K in (nodes[-1], 1))
         ours, exact = (mean_square(m.predict, stream.test) for m in (default, same))
@@ -92,8 +92,8 @@ def hard_streams(data: Path | None) -> None:
 def flat(data: Path | None) -> None:
     """Independent columns, p = 1500, n = 3000, T = 6, K = 8, rank 600."""
     stream = hard("independent", 1500, 6, 3000, 0.3)
-    ours = raw(n_nodes=8, solver=Memory(rank=600, damping=4.0))
-    alone = raw(n_nodes=1, solver=Memory(damping=4.0))
+    ours = raw(n_nodes=8, solver=Memory(rank=600, ridge=4.0))
+    alone = raw(n_nodes=1, solver=Memory(ridge=4.0))
     errors = [mean_square(learn(m, stream.train).predict, stream.test) for m in (ours, alone)]
     print(f"\nflat spectrum, p = 1500, rank 600: {errors[0] / errors[1]:.4f} of offline")
 
@@ -175,11 +175,11 @@ def error_of(draw: Draw, labels: bool, damping: Any, seeds: Sequence[int], K: in
     for seed in seeds:
         train, test = draw(seed)
         if not labels:
-            model = raw(n_nodes=K, solver=Memory(damping=damping))
+            model = raw(n_nodes=K, solver=Memory(ridge=damping))
             errors.append(mean_square(learn(model, train).predict, test))
             continue
         plain: dict[str, Any] = {"fit_intercept": False, "scaling": None}
-        classifier = conche.ConcheClassifier(n_nodes=K, solver=Memory(damping=damping), **plain)
+        classifier = conche.ConcheClassifier(n_nodes=K, solver=Memory(ridge=damping), **plain)
         classes = np.unique(np.concatenate([task.y for task in train]))
         for task in train:
             classifier.partial_fit(task.X, task.y, classes=classes)
@@ -247,13 +247,13 @@ def ablation(data: Path | None) -> None:
     def _errors(rank: int, patch: Any) -> Iterator[float]:
         with patch:
             for stream in streams:
-                model = raw(16, solver=Memory(rank=rank, damping=4.0))
+                model = raw(16, solver=Memory(rank=rank, ridge=4.0))
                 yield mean_square(learn(model, stream.train).predict, stream.test)
 
     def _rounds(rank: int, patch: Any) -> Iterator[float]:
         with patch:
             for stream in streams:
-                solver = Memory(rank=rank, damping=4.0)
+                solver = Memory(rank=rank, ridge=4.0)
                 model = raw(16, solver=solver, n_rounds=300)
                 yield len(learn(model, stream.train).history_) / len(stream.train)
 
@@ -264,12 +264,12 @@ def ablation(data: Path | None) -> None:
 
 def _ratios(streams: Sequence[Any], alone: Sequence[float]) -> Iterator[float]:
     for stream, base in zip(streams, alone, strict=True):
-        model = raw(16, solver=Memory(rank=0, damping=4.0))
+        model = raw(16, solver=Memory(rank=0, ridge=4.0))
         yield mean_square(learn(model, stream.train).predict, stream.test) / base
 
 
 def _ratio_base(stream: Any) -> float:
-    model = raw(n_nodes=1, solver=Memory(damping=4.0))
+    model = raw(n_nodes=1, solver=Memory(ridge=4.0))
     return mean_square(learn(model, stream.train).predict, stream.test)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import conche
 from conche.common.arrays import Array, even_sizes
 from conche.network.ray import RayNetwork
-from conche.nodes.solvers.options import default_rank
+from conche.nodes.solvers.options import About, default_rank
 from conche.planner import cost
 from conche.planner.traffic import Stream
 
@@ -20,12 +20,12 @@ from .core import Row
 
 
 class Case(NamedTuple):
-    """A stream: its first task is there so that the ridge is chosen, unless all are alike."""
+    """A stream of tasks of n samples."""
 
     p: int
     n: int
     K: int
-    choosing: bool = False  # whether strengths of the ridge are still tried side by side
+    first: bool = False  # whether its first task is measured, or later ones
     rank: int | None = None
     network: str = "local"
 
@@ -35,14 +35,14 @@ LOCAL = [
     Case(64, 2048, 8),
     Case(132, 550, 12),
     Case(256, 512, 8),
-    Case(256, 512, 8, choosing=True),
+    Case(256, 512, 8, first=True),
     Case(256, 8192, 4),
     Case(1024, 2048, 8),
-    Case(1024, 512, 8, choosing=True),
+    Case(1024, 512, 8, first=True),
     Case(2000, 512, 16),
     Case(600, 400, 4, rank=100),
     Case(1500, 1000, 8, rank=300),
-    Case(3000, 1000, 4, choosing=True, rank=600),
+    Case(3000, 1000, 4, first=True, rank=600),
 ]
 RAY = [
     Case(16, 512, 2, network="ray"),
@@ -75,24 +75,23 @@ def both(case: Case) -> tuple[float, float]:
     """Foreseen, and measured: the median of the last tasks."""
     rng = np.random.default_rng(0)
     w = rng.standard_normal(case.p) / case.p**0.5
-    first = case.n if case.choosing else 2 * (case.p + 1) + 1
-    later = 1 if case.choosing else 5
-    rank = default_rank(case.p + 1) if case.rank is None else case.rank
+    later = 1 if case.first else 5
+    rank = default_rank(About(case.p)) if case.rank is None else case.rank
     network = RayNetwork() if case.network == "ray" else "local"
     took, rounds = [], 1
-    for _ in range(3 if case.choosing else 1):
+    for _ in range(3 if case.first else 1):
         solver = conche.Memory(rank=rank)
         model = conche.ConcheRegressor(case.K, solver=solver, network=network)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a small rank loses, and says so
-            sizes = [] if case.choosing else [first, min(case.n, 64)]
+            sizes = [] if case.first else [case.n, min(case.n, 64)]
             for n in (*sizes, *[case.n] * later):
                 model.partial_fit(*_task(rng, n, w))
         took += [task["seconds"] for task in model.tasks_[-later:]]
         rounds = sum(each["task"] == len(model.tasks_) for each in model.history_)
     if isinstance(network, RayNetwork):
         network.close()
-    ns = np.array([first, case.n]) if not case.choosing else np.array([case.n])
+    ns = np.full(1 if case.first else 2, case.n)
     stream = Stream(even_sizes(case.p, case.K), ns, rank, case.network != "local")
     return cost.seconds(stream, cost.WIRES[case.network], rounds), float(np.median(took))
 
@@ -103,13 +102,13 @@ def _task(rng: np.random.Generator, n: int, w: Array) -> tuple[Array, Array]:
 
 
 def main() -> None:
-    print("| network | p | n | K | rank | ridge | foreseen | took | ratio |")
+    print("| network | p | n | K | rank | task | foreseen | took | ratio |")
     print("|---|---|---|---|---|---|---|---|---|")
     for case in (*LOCAL, *RAY):
         ours, real = both(case)
         rank = "all" if case.rank is None else case.rank
-        ridge = "being chosen" if case.choosing else "chosen"
-        sizes = f"{case.network} | {case.p} | {case.n} | {case.K} | {rank} | {ridge}"
+        which = "first" if case.first else "later"
+        sizes = f"{case.network} | {case.p} | {case.n} | {case.K} | {rank} | {which}"
         times = f"{1e3 * ours:.1f} ms | {1e3 * real:.1f} ms | {ours / real:.2f}"
         print(f"| {sizes} | {times} |", flush=True)
 

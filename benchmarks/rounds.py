@@ -106,7 +106,7 @@ def graph_distances(task: conche.Task, network: Graph, ridge: float = 0.0) -> Ar
         found.append(float(np.linalg.norm(v - best) / np.linalg.norm(best)))
         return answers
 
-    solver = Memory(rank=0, damping=ridge) if ridge else Exact()
+    solver = Memory(rank=0, ridge=ridge) if ridge else Exact()
     model = CoCoARegressor(n_nodes=16, n_rounds=LIMIT, network=network, solver=solver)
     with mock.patch.object(network, "propose_each", spied):
         model.partial_fit(task.X, task.y)
@@ -226,8 +226,8 @@ def certificates() -> None:
     task = conche.gaussian_tasks(1, 200, 80, noise_var=0.1)[0]
     wide = conche.gaussian_tasks(1, 60, 160, noise_var=0.1)[0]
     cases: list[tuple[str, conche.Task, float, dict[str, Any]]] = [
-        ("memory of blocks, cg", task, 10.0, dict(solver=Memory(rank=0, damping=10.0), steps="cg")),
-        ("memory of blocks, safe", task, 10.0, dict(solver=Memory(rank=0, damping=10.0))),
+        ("memory of blocks, cg", task, 10.0, dict(solver=Memory(rank=0, ridge=10.0), steps="cg")),
+        ("memory of blocks, safe", task, 10.0, dict(solver=Memory(rank=0, ridge=10.0))),
         ("exact, overparametrised, adaptive", wide, 0.0, dict(steps="adaptive")),
         ("exact, n > p, adaptive", task, 0.0, dict(steps="adaptive")),
     ]

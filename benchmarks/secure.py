@@ -91,11 +91,9 @@ def tasks_on_a_rank() -> None:
             solver=conche.Memory(rank=0), steps="cg", n_rounds=30, tol=1e-6
         ),
         "memory, 40 directions": dict(
-            solver=conche.Memory(rank=40, sums=True), steps="cg", n_rounds=30, tol=1e-6
+            solver=conche.Memory(rank=40), steps="cg", n_rounds=30, tol=1e-6
         ),
-        "memory, lossless by sums": dict(
-            solver=conche.Memory(sums=True), steps="cg", n_rounds=30, tol=1e-6
-        ),
+        "memory, lossless by sums": dict(solver=conche.Memory(), steps="cg", n_rounds=30, tol=1e-6),
         "memory, its default": dict(solver="memory", steps="cg", n_rounds=30, tol=1e-6),
     }
     tasks = conche.gaussian_tasks(5, 2_000, 200, n_shared=150, noise_var=0.1)

@@ -19,7 +19,7 @@ import numpy as np
 import conche
 
 task = conche.gaussian_tasks(1, n_samples=600, n_features=400, noise_var=0.1, seed=0)[0]
-solver = conche.Memory(rank=0, damping=40.0)
+solver = conche.Memory(rank=0, ridge=40.0)
 models = {
     "the paper's 1/K": conche.CoCoARegressor(n_nodes=8, solver=solver, n_rounds=60),
     "adaptive": conche.CoCoARegressor(n_nodes=8, solver=solver, steps="adaptive", n_rounds=60),

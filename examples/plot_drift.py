@@ -3,7 +3,7 @@ When the truth moves
 ====================
 
 Never to forget is right as long as tasks have something in common that lasts. Where the truth
-drifts, the past misleads. ``Memory(discount="auto")`` finds out from the stream itself: six pasts
+drifts, the past misleads. ``Memory(discount="auto")`` finds out from the stream itself: four sums
 that forget at different speeds are judged on every task before they learn it.
 """
 

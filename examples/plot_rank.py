@@ -37,8 +37,8 @@ for rank in ranks:
             model.partial_fit(task.X, task.y)
     error.append(conche.generalization_error(model.coef_, tasks))
     gap = model.offline_gap_
-    estimate.append(gap.relative(gap.estimate))
-    bound.append(gap.relative(gap.bound))
+    estimate.append(gap.estimate)
+    bound.append(gap.bound)
 offline = conche.generalization_error(conche.offline_solution(tasks), tasks)
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(8.5, 3.8), layout="constrained")

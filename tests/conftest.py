@@ -35,6 +35,7 @@ def several(network: RayNetwork) -> Iterator[RayNetwork]:
 
 ENGINES = (
     "test_engines.py",
+    "test_given_ridge.py",
     "test_faults.py",
     "test_worker_faults.py",
     "test_secure.py",

@@ -53,9 +53,9 @@ def rounds_needed(
     best = np.linalg.lstsq(X, y, rcond=None)[0]
     optimum, first = np.mean((y - X @ best) ** 2) / 2, np.mean(y**2) / 2
     model = CoCoARegressor(n_nodes=K, n_rounds=limit, steps=steps)
-    losses = [r["loss"] for r in model.partial_fit(X, y).history_]
+    losses = np.array([r["loss"] for r in model.partial_fit(X, y).history_], float)
     assert np.all(np.diff(losses) <= 1e-12 * first)
-    good = np.flatnonzero(np.array(losses) - optimum <= accuracy * (first - optimum))
+    good = np.flatnonzero(losses - optimum <= accuracy * (first - optimum))
     return int(good[0]) + 1 if len(good) else limit
 
 
@@ -74,7 +74,7 @@ def test_adaptive_steps_are_never_slower_and_twice_as_fast_where_blocks_are_corr
     assert adaptive <= (safe / 2 if correlated else safe), (safe, adaptive)
 
 
-@pytest.mark.parametrize("solver", [Damped(1.0), Memory(damping=1.0)], ids=repr)
+@pytest.mark.parametrize("solver", [Damped(1.0), Memory(ridge=1.0)], ids=repr)
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_adaptive_steps_serve_every_solver_and_loss(solver: Any, loss: str) -> None:
     """Each round lowers the objective, and the limit is that of safe rounds."""
@@ -85,7 +85,11 @@ def test_adaptive_steps_serve_every_solver_and_loss(solver: Any, loss: str) -> N
     adaptive.partial_fit(X, labels)
     few = CoCoAClassifier(n_rounds=30, steps="adaptive", **options).partial_fit(X, labels)
     safe = CoCoAClassifier(n_rounds=30, **options).partial_fit(X, labels)
-    assert few.history_[-1]["bound"] <= safe.history_[-1]["bound"] * (1 + 1e-9)
+    bound, limit = (model.history_[-1]["bound"] for model in (few, safe))
+    if bound is None or limit is None:  # sums: no rounds, whatever the steps
+        assert np.array_equal(few.coef_, safe.coef_)
+        return
+    assert bound <= limit * (1 + 1e-9)
     if isinstance(solver, Memory):
         exact = CoCoAClassifier(n_rounds=100, steps="cg", **options).partial_fit(X, labels)
         assert adaptive.coef_ == pytest.approx(exact.coef_, rel=1e-5, abs=1e-7)
@@ -154,9 +158,11 @@ def test_local_steps_work_with_cg_logistic_loss_and_sparse_columns() -> None:
     y = np.where(X @ np.random.default_rng(0).standard_normal(60) > 0, 1, -1)
     options: dict[str, Any] = dict(n_nodes=3, n_rounds=60, loss="logistic", steps="cg")
     few, full = (
-        CoCoAClassifier(solver=Exact(local_steps=s), **options).partial_fit(X, y) for s in (5, None)
+        CoCoAClassifier(solver=Exact(local_steps=s), **options).partial_fit(X, y).history_[-1]
+        for s in (5, None)
     )
-    assert few.history_[-1]["loss"] <= 1.5 * full.history_[-1]["loss"] + 1e-3
+    assert few["loss"] is not None and full["loss"] is not None
+    assert few["loss"] <= 1.5 * full["loss"] + 1e-3
 
 
 @pytest.mark.parametrize(

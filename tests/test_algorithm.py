@@ -12,6 +12,7 @@ import conche
 from conche import Task
 from conche.common.arrays import Array
 
+from .helpers.models import rounds_of
 from .helpers.reference import algorithm_1
 
 pytestmark = pytest.mark.filterwarnings("ignore::conche.NearSquareWarning")
@@ -94,7 +95,7 @@ def test_minimum_norm_where_blocks_lose_rank(kind: str, n: int, p: int, K: int) 
     assert_close(model.coef_, algorithm_1(tasks, list(model.partition_), 5), tol=1e-8)
 
 
-@pytest.mark.parametrize("scale", [1e-160, 1e-80, 1e80, 1e155])
+@pytest.mark.parametrize("scale", [1e-160, 1e-80, 1e80, 1e140])
 def test_extreme_scales(scale: float) -> None:
     """The Gram matrix over- or underflows; the pseudoinverse does not."""
     rng = np.random.default_rng(0)
@@ -119,8 +120,7 @@ def test_lemma_2_one_round_convergence() -> None:
     once = learn(tasks, n_nodes=4, n_rounds=1)
     often = learn(tasks, n_nodes=4, n_rounds=50)
     assert_close(often.coef_, once.coef_, tol=1e-12)
-    residuals = [r["residual"] for r in often.history_ if r["task"] == 4]
-    assert max(residuals) < 1e-12
+    assert rounds_of(often, "residual")[rounds_of(often, "task") == 4].max() < 1e-12
 
 
 def test_lemma_2_fails_where_a_block_is_tall() -> None:
@@ -184,6 +184,6 @@ def test_overflow_is_an_error_that_names_the_remedy_and_changes_nothing() -> Non
     model = conche.CoCoARegressor(n_nodes=2).partial_fit(X, y)
     before, state = model.coef_.copy(), model.state_
     with np.errstate(all="ignore"), pytest.raises(conche.DivergenceError, match="damped"):
-        model.partial_fit(X, np.full(20, 1e200))
+        model.partial_fit(X * 1e-200, np.full(20, 1e149))
     assert np.array_equal(model.coef_, before)
     assert model.n_tasks_seen_ == 1 and model.state_ is state

@@ -15,6 +15,8 @@ from conche import ElasticNet, Memory
 from conche.common.arrays import Array
 from conche.rounds.losses import Loss, get_loss
 
+from .helpers.models import rounds_of
+
 
 def optimum(A: Array, y: Array, loss: Loss, P: Array, v0: Array) -> float:
     """min over d of loss(v0 + A d) + d.Pd / 2, by the book."""
@@ -60,7 +62,7 @@ def case(rng: np.random.Generator) -> tuple[int, bool, dict[str, Any], Array, Ar
     if rng.random() < 0.4:
         options["steps"] = "cg"
     if solver == "memory":
-        options["solver"] = Memory(rank=0, damping=float(10 ** rng.uniform(-3, 1)))
+        options["solver"] = Memory(rank=0, ridge=float(10 ** rng.uniform(-3, 1)))
     X = rng.standard_normal((2 * n, p)) * 10 ** rng.uniform(-1, 1)
     if rng.random() < 0.3:
         X += 3 * rng.standard_normal((2 * n, 1))  # correlated
@@ -93,7 +95,7 @@ def check(model: Any, X: Array, y: Array, loss: Loss) -> None:
     before = model.coef_.ravel().copy() if seen else np.zeros(p)
     P: Array = np.zeros((p, p))
     if isinstance(model.solver, Memory):
-        P = penalty_of(model, p) if seen else np.eye(p) * model.get_params()["solver__damping"]
+        P = penalty_of(model, p) if seen else np.eye(p) * model.get_params()["solver__ridge"]
     model.partial_fit(X, y)
     d = model.coef_.ravel() - before
     value = float(loss.value((X @ model.coef_.ravel())[:, None], y[:, None])[0] + 0.5 * d @ P @ d)
@@ -109,14 +111,14 @@ def test_it_goes_to_zero_where_it_can_and_tol_stops_there() -> None:
     task = conche.gaussian_tasks(1, 60, 40, noise_var=0.1)[0]
     wide = conche.gaussian_tasks(1, 30, 80, noise_var=0.1)[0]
     cases: list[tuple[Array, Array, dict[str, Any]]] = [
-        (task.X, task.y, dict(n_nodes=4, solver="memory", steps="cg")),
+        (task.X, task.y, dict(n_nodes=4, solver=Memory(rank=0), steps="cg")),
         (wide.X, wide.y, dict(n_nodes=4, steps="cg")),
         (task.X, task.y, dict(n_nodes=1)),
         (task.X, task.y, dict(n_nodes=4, solver=ElasticNet(0.05), steps="adaptive")),
     ]
     for X, y, options in cases:
         model = conche.CoCoARegressor(n_rounds=500, tol=1e-6, **options).partial_fit(X, y)
-        bounds = [r["bound"] for r in model.history_]
+        bounds = rounds_of(model, "bound")
         assert bounds[-1] <= 1e-6 * 0.5 * np.mean(y**2) and len(bounds) < 200, options
         assert all(b <= a * (1 + 1e-9) + 1e-15 for a, b in pairwise(bounds))
 
@@ -137,10 +139,10 @@ def test_columns_beyond_the_numbers_precision_are_not_called_fitted() -> None:
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((2, 30))
     model = conche.CoCoARegressor().partial_fit(np.column_stack([1e16 * a, b]), b)
-    assert model.history_[-1]["loss"] - model.history_[-1]["bound"] <= 1e-12
+    assert rounds_of(model, "loss")[-1] - rounds_of(model, "bound")[-1] <= 1e-12
     twice = np.column_stack([a, a, b])  # of which a part is cut, too
     model = conche.CoCoARegressor(n_rounds=2).partial_fit(twice, rng.standard_normal(30))
-    assert model.history_[-1]["bound"] <= model.history_[-1]["loss"]
+    assert rounds_of(model, "bound")[-1] <= rounds_of(model, "loss")[-1]
 
 
 def test_tol_waits_for_a_certificate_where_there_is_one() -> None:
@@ -166,4 +168,5 @@ def test_single_precision_and_labels_that_can_be_told_apart_stay_finite(
             for sign in (1, -1):
                 model.partial_fit(sign * X, y)
         assert np.all(np.isfinite(model.coef_))
-        assert all(np.isfinite(r["bound"]) and r["bound"] >= 0 for r in model.history_)
+        bounds = rounds_of(model, "bound")
+        assert np.all(np.isfinite(bounds)) and np.all(bounds >= 0)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import conche
 from conche.common import threads
 from conche.evaluation import Evaluation
 from conche.measures import METRICS
+from conche.memory import Sums, solve
 
 from .helpers.commands import CONCHE
 from .helpers.commands import run_here as run
@@ -170,7 +172,9 @@ def test_pictures_of_error_matrices(metric: str, rows: int, tmp_path: Path) -> N
 
     values = np.random.default_rng(0).uniform(0.01, 1, (rows, 5))
     names = [f"task {i}" for i in range(5)]
-    found = Evaluation(names, names if rows == 5 else [""], values, METRICS[metric], [0.1] * 5)
+    found = Evaluation(
+        names, names if rows == 5 else [""], values, METRICS[metric], [0.1] * 5, [0.2] * 5
+    )
     matrix.draw_evaluation(found, tmp_path / "e.svg")
     text = (tmp_path / "e.svg").read_text()
     assert text.count("<!-- task 3 -->") >= (2 if rows == 5 else 1)  # names on the axes
@@ -183,18 +187,22 @@ def blas() -> set[int]:
 
 
 def test_small_tasks_are_learnt_with_one_blas_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[set[int]] = []
-    real = np.linalg.norm
+    """When it is added to the sums, and when weights are read."""
+    seen: dict[str, set[int]] = {}
 
-    def norm(*args: Any, **options: Any) -> Any:
-        seen.append(blas())
-        return real(*args, **options)
+    def spied(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        def spy(*args: Any, **options: Any) -> Any:
+            seen[name] = blas()
+            return real(*args, **options)
+
+        return spy
 
     X = np.random.default_rng(0).standard_normal((300, 20))
     before = blas()
-    monkeypatch.setattr(np.linalg, "norm", norm)
-    conche.ConcheRegressor(n_nodes=2).fit(X, X[:, 0])
-    assert seen and set().union(*seen) == {1} and blas() == before
+    monkeypatch.setattr(Sums, "plus", spied("sums", Sums.plus))
+    monkeypatch.setattr("conche.memory.past.solve", spied("weights", solve))
+    assert conche.ConcheRegressor(n_nodes=2).fit(X, X[:, 0]).coef_.any()
+    assert seen == {"sums": {1}, "weights": {1}} and blas() == before
 
 
 def test_who_asks_for_the_fewest_threads_is_obeyed() -> None:

@@ -17,11 +17,11 @@ from sklearn.base import clone
 import conche
 from conche import training
 from conche.common import device as devices
-from conche.common import linear
 from conche.common.arrays import Array
+from conche.memory import sums
 from conche.network.ray_worker import Worker
 from conche.nodes import PLAIN, Partition, Setup
-from conche.nodes.solvers import Context, cholesky
+from conche.nodes.solvers import Context
 from conche.nodes.solvers.damped import DampedSolver
 
 from .helpers.devices import EXTRA, Strict, gpu_names
@@ -84,7 +84,6 @@ REGRESSORS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "damped": ({"n_nodes": 3, "solver": "damped", "n_rounds": 4}, {"n": 40, "p": 12}),
     "damped wide": ({"n_nodes": 3, "solver": "damped", "n_rounds": 4}, {"n": 10, "p": 40}),
-    "damped auto": ({"n_nodes": 3, "solver": conche.Damped("auto")}, {"n": 40, "p": 12}),
     "damped steps": ({"n_nodes": 2, "solver": conche.Damped(1.0, 4)}, {"n": 30, "p": 9}),
 }
 CONCHE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -92,9 +91,9 @@ CONCHE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "lossless one node": ({}, {"n": 40, "p": 12}),
     "lossless few samples": ({"n_nodes": 3}, {"n": 6, "p": 20, "n_tasks": 4}),
     "lossless outputs": ({"n_nodes": 3}, {"n": 40, "p": 12, "outputs": 2}),
-    "lossless damping": ({"n_nodes": 3, "solver": M(damping=0.5)}, {"n": 40, "p": 12}),
-    "lossless no damping": ({"n_nodes": 2, "solver": M(damping=0.0)}, {"n": 40, "p": 12}),
-    "lossless auto": ({"n_nodes": 2, "solver": M(damping="auto")}, {"n": 40, "p": 12}),
+    "lossless damping": ({"n_nodes": 3, "solver": M(ridge=0.5)}, {"n": 40, "p": 12}),
+    "lossless no damping": ({"n_nodes": 2, "solver": M(ridge=0.0)}, {"n": 40, "p": 12}),
+    "few rows": ({"n_nodes": 2, "solver": M(rank=30)}, {"n": 9, "p": 40}),
     "lossless discount": ({"n_nodes": 2, "solver": M(discount=0.8)}, {"n": 40, "p": 12}),
     "lossless discounts": ({"n_nodes": 2, "solver": M(discount="auto")}, {"n": 40, "p": 12}),
     "lossless unscaled": ({"n_nodes": 2, "scaling": None}, {"n": 40, "p": 12}),
@@ -270,7 +269,9 @@ def test_missing_values_and_files(solver: str, device: str, tmp_path: Path) -> N
         conche.ConcheRegressor(3, solver=solver, missing="mean", device=where)
         for where in ("cpu", device)
     )
-    marks = [training.train(model, files).marks for model in (one, other)]
+    runs = [training.begin(model, files, None, False)[1] for model in (one, other)]
+    pairs = zip((one, other), runs, strict=True)
+    marks = [[*training.learning(m, files, run=run)][-1].marks for m, run in pairs]
     assert len(marks[0]) == 3
     assert marks[0] == marks[1]
     np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-9, atol=1e-9)
@@ -373,8 +374,7 @@ def test_a_task_that_fails_there_changes_nothing(monkeypatch: pytest.MonkeyPatch
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setattr(linear, "cholesky", short)
-        patch.setattr(cholesky, "cholesky", short)
+        patch.setattr(sums, "_products", short)
         with pytest.raises(conche.DeviceError, match="memory is not enough"):
             model.partial_fit(*tasks[1])
     assert model.state_ is state

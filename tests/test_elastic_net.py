@@ -23,6 +23,7 @@ from conche.nodes.solvers.l1 import EXACT, Columns, Penalty, on_working_sets
 from conche.nodes.solvers.mixing import mixed
 
 from .helpers.engine_battery import ray_there
+from .helpers.models import rounds_of
 
 
 def objective(X: Any, y: Array, w: Array, alpha: float, rho: float) -> float:
@@ -80,7 +81,7 @@ def test_scikit_learns_solution_on_any_number_of_nodes(seed: int) -> None:
     theirs = offline(X, y, alpha, rho)
     ours, best = (objective(X, y, m.coef_, alpha, rho) for m in (model, theirs))
     assert -1e-10 * best <= ours - best <= 1e-9 * best
-    assert ours - best <= model.history_[-1]["bound"] <= 1e-8 * np.mean(y**2)
+    assert ours - best <= rounds_of(model, "bound")[-1] <= 1e-8 * np.mean(y**2)
     if options["solver"].rank > 8:  # all columns are offered at once: found, and certified
         assert len(model.history_) == 1
 
@@ -109,7 +110,7 @@ def test_a_stream_is_the_offline_elastic_net_after_every_task(K: int, intercept:
         assert abs(found - best) <= 1e-10 * best
         assert np.array_equal(ours.coef_ != 0, theirs.coef_ != 0)
         gap = ours.offline_gap_
-        assert 0 <= gap.estimate <= gap.bound <= 1e-9 * gap.objective
+        assert 0 <= gap.estimate <= gap.bound <= 1e-9
         assert gap.objective == pytest.approx(len(b) * best, rel=1e-9)
     assert len(ours.node_states()[-1].kept["rows"]) <= p + 2  # and no sample is kept
 
@@ -135,7 +136,7 @@ def test_few_samples_and_more_weights_than_those(
         theirs.fit(X, y)
     ours, best = (objective(X, y, m.coef_, alpha, rho) for m in (model, theirs))
     assert ours <= best * (1 + 1e-9)
-    assert 0 <= model.offline_gap_.bound <= 1e-8 * n * ours
+    assert 0 <= model.offline_gap_.bound <= 1e-8  # of the objective
 
 
 def test_as_many_weights_as_samples_and_no_l2_part() -> None:
@@ -149,7 +150,7 @@ def test_as_many_weights_as_samples_and_no_l2_part() -> None:
         model = CoCoARegressor(3, solver=ElasticNet(alpha, 1.0), fit_intercept=True).fit(X, y)
         value = 50 * objective(X, y - model.intercept_, model.coef_, alpha, 1.0)
         assert model.offline_gap_.objective == pytest.approx(value, rel=1e-8)
-        assert 0 <= model.offline_gap_.bound <= 1e-7 * value
+        assert 0 <= model.offline_gap_.bound <= 1e-7
 
 
 @pytest.mark.parametrize("rank", [None, 10])
@@ -242,7 +243,7 @@ def test_logistic_elastic_nets(K: int, intercept: bool, rank: int | None) -> Non
 
     ours, best = value(model), value(theirs)
     assert -1e-9 <= ours - best <= 1e-8 * best
-    assert ours - best <= model.history_[-1]["bound"] <= 1e-8
+    assert ours - best <= rounds_of(model, "bound")[-1] <= 1e-8
     assert len(model.history_) < 40
 
 
@@ -372,13 +373,13 @@ def test_a_chosen_alpha_is_saved_and_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:invalid:RuntimeWarning")
-@pytest.mark.parametrize("where", ["features", "targets"])
+@pytest.mark.parametrize("where", ["column 0", "the target"])
 def test_what_overflows_is_refused(where: str) -> None:
     X, y = problem("tall")
     model = CoCoARegressor(n_nodes=2, solver=ElasticNet(0.1)).partial_fit(X, y)
     kept = model.coef_
-    huge = (1e200 * X, y) if where == "features" else (X, 1e200 * y)
-    with pytest.raises(conche.ConcheError, match=f"the {where} are too large"):
+    huge = (1e200 * X, y) if where == "column 0" else (X, 1e200 * y)
+    with pytest.raises(conche.ConcheError, match=f"{where} is too large"):
         model.partial_fit(*huge)
     assert np.array_equal(model.coef_, kept)
 
@@ -431,7 +432,7 @@ def test_plain_rounds_have_scikit_learns_objective(
     ).partial_fit(X, y)
     ours = objective(X, y, model.coef_, alpha, rho)
     assert -1e-12 <= ours - best <= 1e-6 * best
-    assert ours - best <= model.history_[-1]["bound"]  # certified
+    assert ours - best <= rounds_of(model, "bound")[-1]  # certified
     assert np.mean(model.coef_ == 0) > 0.3
 
 
@@ -452,7 +453,7 @@ def test_the_bound_holds_in_every_round_and_the_objective_never_grows() -> None:
                 steps="adaptive" if seed % 2 else "safe",
             ).partial_fit(X, y)
             now = objective(X, y, model.coef_, alpha, rho)
-            bound = model.history_[-1]["bound"]
+            bound = rounds_of(model, "bound")[-1]
             assert bound >= 0 and now - best <= bound + 1e-12 and now <= last * (1 + 1e-12)
             last = now
 
@@ -483,7 +484,7 @@ def test_logistic_loss_with_an_l1_penalty(K: int) -> None:
         return float(np.mean(np.logaddexp(0, -labels * (X @ w))) + alpha * np.abs(w).sum())
 
     ours, best = value(model.coef_[0]), value(theirs.coef_[0])
-    assert abs(ours - best) <= 1e-6 * best and ours - best <= model.history_[-1]["bound"]
+    assert abs(ours - best) <= 1e-6 * best and ours - best <= rounds_of(model, "bound")[-1]
 
 
 @pytest.mark.parametrize("kind", ["tall", "sparse", "far from zero"])
@@ -504,7 +505,7 @@ def test_the_intercept_is_not_penalised(kind: str, K: int, rank: int | None) -> 
     ).partial_fit(X, y)
     assert model.intercept_ == pytest.approx(theirs.intercept_, rel=1e-4)
     ours, best = (objective(X, y - m.intercept_, m.coef_, 0.05, 0.7) for m in (model, theirs))
-    bound = model.history_[-1]["bound"]
+    bound = rounds_of(model, "bound")[-1]
     assert -1e-12 <= ours - best <= min(1e-6 * best, bound) and bound <= 1e-3 * best
 
 

@@ -24,11 +24,13 @@ ESTIMATORS = [
     conche.CoCoARegressor(solver="damped", n_rounds=20, fit_intercept=True),
     conche.CoCoARegressor(n_rounds=5, steps="cg"),
     conche.ConcheRegressor(),
+    conche.ConcheRegressor(solver=conche.Memory(ridge=1.0)),
     conche.ConcheRegressor(solver=conche.Memory(rank=3), fit_intercept=True),
     conche.CoCoARegressor(solver=conche.ElasticNet(0.01), steps="adaptive", n_rounds=5),
     conche.CoCoAClassifier(),
     conche.CoCoAClassifier(loss="logistic", n_rounds=20),
     conche.ConcheClassifier(),
+    conche.ConcheClassifier(solver=conche.Memory(ridge=1.0)),
     conche.ConcheClassifier(loss="logistic", fit_intercept=True),
     conche.CosineFeatures(20),
 ]
@@ -39,6 +41,10 @@ Test = TypeVar("Test", bound=Callable[..., None])
 
 def not_promised(estimator: Any) -> dict[str, str]:
     """Checks that ask for what we do not say."""
+    if getattr(estimator, "solver", None) == "memory" and estimator.loss == "squared":
+        why = "the ridge is chosen for fewer rows where weights differ (Kish); a given one is not"
+        checks = ("dense", "sparse")
+        return {f"check_sample_weight_equivalence_on_{kind}_data": why for kind in checks}
     if isinstance(getattr(estimator, "solver", None), conche.Memory) and estimator.solver.rank:
         return {
             "check_sample_weight_equivalence_on_sparse_data": "more rows are merged otherwise",
@@ -85,8 +91,6 @@ def test_two_dimensional_targets_are_columns_of_one_dimensional_ones(make: Any) 
     X, Y = data(outputs=3)
     X2, Y2 = data(seed=1, outputs=3)
     model = make(n_nodes=3)
-    if model.solver == "memory":  # one strength of the ridge, whatever the outputs would like
-        model.set_params(solver__damping=1.0)
     together = clone(model).partial_fit(X, Y).partial_fit(X2, Y2)
     assert together.coef_.shape == (3, 8)
     assert together.predict(X).shape == (30, 3)
@@ -104,8 +108,9 @@ def test_float32_stays_float32(make: Any, K: int) -> None:
     double = make(n_nodes=K).fit(X, y).partial_fit(X2, y2)
     assert single.coef_.dtype == np.float32
     assert single.predict(X.astype(np.float32)).dtype == np.float32
-    inside = np.float64 if single.solver == "memory" else np.float32
-    assert all(state.weights.dtype == inside for state in single.node_states())
+    past = single.state_.past  # sums are in double precision
+    assert past is None or past.best.sums.XY.dtype == np.float64
+    assert all(state.weights.dtype == np.float32 for state in single.node_states())
     np.testing.assert_allclose(single.coef_, double.coef_, rtol=1e-3, atol=1e-3)
 
 

@@ -18,6 +18,7 @@ from conche.nodes import Proposal
 from conche.training import begin, train
 
 from .helpers.files import write
+from .helpers.models import rounds_of
 
 X, y = np.random.default_rng(0).standard_normal((20, 4)), np.arange(20.0)
 untyped: Any = Graph  # for arguments that mypy would refuse, too
@@ -101,7 +102,7 @@ def test_nothing_diverges_when_nearly_all_is_lost(kind: str, lost: float) -> Non
     for K in (4, 8):
         task = conche.gaussian_tasks(1, 60, 2 * K, noise_var=0.1)[0]
         model = CoCoARegressor(n_nodes=K, n_rounds=1000, network=Graph(kind, lost=lost))
-        losses = [r["loss"] for r in model.partial_fit(task.X, task.y).history_]
+        losses = rounds_of(model.partial_fit(task.X, task.y), "loss")
         assert max(losses) <= 1.001 * losses[0] and losses[-1] < 0.8 * losses[0]
 
 

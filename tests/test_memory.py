@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -15,9 +16,10 @@ from conche.metrics import generalization_error
 from conche.network import LocalNetwork
 from conche.nodes import NodeState
 from conche.nodes.solvers import principal
-from conche.nodes.solvers.options import default_rank
+from conche.nodes.solvers.options import About, default_rank
 from conche.nodes.solvers.ridge import column_ridge
 from conche.nodes.spread import Spread
+from conche.past_file import past_arrays
 from conche.tasks import correlated, embedded_digits
 
 from .helpers.models import raw
@@ -40,10 +42,10 @@ def states(model: conche.ConcheRegressor) -> list[NodeState]:
 def test_one_node_is_the_offline_ridge_solution_after_every_task(p: int, damping: float) -> None:
     sizes = [1, 50, 7, 2, 120, 33, 400, 5]
     tasks = conche.gaussian_tasks(len(sizes), sizes, p, n_shared=p // 2, noise_var=0.5)
-    model = raw(n_nodes=1, solver=Memory(damping=damping))
+    model = raw(n_nodes=1, solver=Memory(ridge=damping))
     for t, task in enumerate(tasks, start=1):
         model.partial_fit(task.X, task.y)
-        expected = conche.offline_solution(tasks[:t], damping=damping)
+        expected = conche.offline_solution(tasks[:t], ridge=damping)
         assert np.linalg.norm(model.coef_ - expected) <= 1e-8 * np.linalg.norm(expected)
 
 
@@ -56,7 +58,7 @@ def test_equals_the_slow_reference(p_n: tuple[int, int], rank: int, discount: fl
     p, n = p_n
     tasks = conche.gaussian_tasks(5, n, p, n_shared=p // 2, noise_var=0.1, correlation=0.5)
     for partition in ([p // 2, p - p // 2], [p // 4] * 3 + [p - 3 * (p // 4)]):
-        solver = Memory(rank=rank, damping=0.5, discount=discount)
+        solver = Memory(rank=rank, ridge=0.5, discount=discount)
         model = learn(tasks, partition=partition, solver=solver, n_rounds=100, tol=None)
         expected = principal_memory(tasks, list(model.partition_), rank, 0.5, discount)
         assert np.linalg.norm(model.coef_ - expected) <= 1e-7 * np.linalg.norm(expected)
@@ -66,7 +68,7 @@ def test_equals_the_slow_reference(p_n: tuple[int, int], rank: int, discount: fl
 def test_wide_blocks_keep_the_diagonal_of_what_remains(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(principal, "WIDEST_BLOCK", 400)
     tasks = conche.gaussian_tasks(3, 10, 2000, noise_var=0.1)
-    model = learn(tasks, n_nodes=2, solver=Memory(rank=25, damping=4.0))
+    model = learn(tasks, n_nodes=2, solver=Memory(rank=25, ridge=4.0))
     for state in states(model):
         assert set(state.kept) == {"ridge", "principal", "remainder", "probes", "curved", "owed"}
         assert state.kept["principal"].shape == (25, 1000)
@@ -74,14 +76,21 @@ def test_wide_blocks_keep_the_diagonal_of_what_remains(monkeypatch: pytest.Monke
     assert np.mean((last.y - model.predict(last.X)) ** 2) < 0.1 * np.mean(last.y**2)
 
 
-def test_memory_is_flat_over_500_tasks() -> None:
+@pytest.mark.filterwarnings("ignore::conche.errors.OfflineGapWarning")
+@pytest.mark.parametrize("rank", [None, 6])
+def test_memory_is_flat_over_500_tasks(rank: int | None) -> None:
     rng = np.random.default_rng(0)
-    model = raw(n_nodes=3, n_rounds=2)
+    model = raw(n_nodes=3, n_rounds=2, tol=None, solver=Memory(rank=rank))
     sizes = []
     for _ in range(500):
         model.partial_fit(rng.standard_normal((4, 12)), rng.standard_normal(4))
-        sizes.append(sum(a.nbytes for s in states(model) for a in s.to_arrays().values()))
-    assert sizes[-1] == sizes[8] <= sizes[0]  # eight tasks in, the ridge is settled
+        arrays = chain.from_iterable(s.to_arrays().values() for s in states(model))
+        past = model.state_.past
+        sums = {} if past is None else past_arrays(past, None)
+        known = sums.pop("past.known", None)  # eight bytes, of a task of eight rows or more
+        assert known is None or not len(known)
+        sizes.append(sum(a.nbytes for a in chain(arrays, sums.values())))
+    assert sizes[-1] == sizes[8]  # by then rows have become sums, and the ridge has settled
     for node in cast(LocalNetwork, model.network_).host.nodes:  # no task's data linger
         assert node._work is None and node._rounds is None
 
@@ -134,18 +143,6 @@ def test_labels_of_uncentred_features_are_learnt_with_an_intercept(loss: str, n_
     assert np.mean(scores) > 0.95
 
 
-def test_the_ridge_settles_after_ten_samples() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((30, 5)) * [1e-2, 1, 1e2, 1, 1] + 100
-    one_by_one = raw(n_nodes=2)
-    for row in X:
-        one_by_one.partial_fit(row[None], [1.0])
-    settled = np.concatenate([state.kept["ridge"] for state in states(one_by_one)[:2]])
-    seen = Spread.of(X[:10])
-    np.testing.assert_allclose(settled, column_ridge(seen, float(seen.scales.mean())), rtol=1e-9)
-    assert "seen" not in states(one_by_one)[0].kept
-
-
 def test_features_whose_squares_overflow_are_refused() -> None:
     X = np.random.default_rng(0).standard_normal((30, 5))
     model = raw(n_nodes=2).fit(X, X[:, 0])
@@ -178,9 +175,20 @@ def test_discount_follows_a_truth_that_drifts() -> None:
 
 
 def test_the_rule_behind_the_rank() -> None:
-    assert [default_rank(p) for p in (1, 100, 2048)] == [1, 100, 2048]
-    assert [default_rank(p) for p in (2049, 30_000)] == [1024, 1024]
-    assert [default_rank(p) for p in (100_000, 10**8)] == [335, 0]
+    """Nothing is lost up to a number of columns; beyond, 512 MB of directions at most."""
+    kinds: list[tuple[dict[str, bool], int, list[int]]] = [
+        ({}, 10_000, [2048, 671, 0]),
+        ({"on_gpu": True}, 30_000, [2048, 671, 0]),
+        ({"quadratic": False}, 2048, [2048, 671, 0]),
+        ({"sparse": True}, 2048, [131, 26, 1]),
+    ]
+    for known, most, beyond in kinds:
+        ranks = [default_rank(About(p, **known)) for p in (1, 100, most)]
+        assert ranks == [1, 100, most]
+        sizes = most + 1, 100_000, 10**8
+        ranks = [default_rank(About(p, **known)) for p in (20_000, *sizes[1:])]
+        assert most > 20_000 or ranks == beyond
+        assert default_rank(About(most + 1, **known)) < most + 1
 
 
 # --- what the method must show, with one set of defaults, averaged over five seeds ---------------

@@ -132,10 +132,10 @@ def test_offline_ridge_and_several_outputs(p: int) -> None:
     tasks = conche.gaussian_tasks(3, 20, p)
     X, y = stack(tasks)
     expected = np.linalg.solve(X.T @ X + 2 * np.eye(p), X.T @ y)
-    np.testing.assert_allclose(conche.offline_solution(tasks, damping=2.0), expected, rtol=1e-8)
+    np.testing.assert_allclose(conche.offline_solution(tasks, ridge=2.0), expected, rtol=1e-8)
     double = [Task(t.X, np.column_stack([t.y, -t.y])) for t in tasks]
     np.testing.assert_allclose(
-        conche.offline_solution(double, damping=2.0), [expected, -expected], rtol=1e-8
+        conche.offline_solution(double, ridge=2.0), [expected, -expected], rtol=1e-8
     )
 
 
@@ -144,9 +144,7 @@ def test_offline_computes_in_double_precision(dtype: Any) -> None:
     most = 2 if dtype is bool else 200
     X = np.random.default_rng(0).integers(0, most, (40, 3)).astype(dtype)
     for wrap in (np.asarray, sparse.csr_array):
-        w = conche.offline_solution(
-            [Task(wrap(X), X.astype(float) @ [1.0, 2.0, 3.0])], damping=1e-6
-        )
+        w = conche.offline_solution([Task(wrap(X), X.astype(float) @ [1.0, 2.0, 3.0])], ridge=1e-6)
         np.testing.assert_allclose(w, [1.0, 2.0, 3.0], rtol=1e-5)
 
 
@@ -166,8 +164,8 @@ def test_offline_refuses_what_does_not_fit() -> None:
         conche.offline_solution(tasks)
     with pytest.raises(ValueError, match="no tasks"):
         conche.offline_solution([])
-    with pytest.raises(ValueError, match="damping=-1"):
-        conche.offline_solution(tasks[:1], damping=-1)
+    with pytest.raises(ValueError, match="ridge=-1 must be"):
+        conche.offline_solution(tasks[:1], ridge=-1)
     with pytest.raises(ValueError, match="task May has missing or infinite values"):
         conche.offline_solution([Task(np.full((3, 2), np.nan), np.ones(3), name="May")])
     with pytest.raises(ValueError, match="different numbers of outputs"):

@@ -20,6 +20,7 @@ from conche.model_file import FORMAT
 from conche.network import LocalNetwork
 from conche.nodes.solvers import Solver, SolverOption
 from conche.nodes.solvers.damped import DampedSolver
+from conche.nodes.solvers.options import About
 
 MODELS = [
     conche.CoCoARegressor(n_nodes=3, n_rounds=2),
@@ -32,8 +33,8 @@ MODELS = [
     conche.CoCoARegressor(n_nodes=2, solver=conche.Exact(local_steps=2), steps="adaptive"),
     conche.CoCoARegressor(n_nodes=2, solver=conche.Damped(0.5, local_steps=3)),
     conche.CoCoARegressor(n_nodes=2, solver=conche.Damped(0.5, local_steps="auto")),
-    conche.CoCoARegressor(n_nodes=2, solver=conche.Damped("auto"), scaling="running"),
-    conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(damping="auto"), missing="mean"),
+    conche.CoCoARegressor(n_nodes=2, solver="damped", scaling="running"),
+    conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(rank=5), missing="mean"),
     conche.CoCoARegressor(n_nodes=2, solver=conche.ElasticNet(0.1, 0.7), fit_intercept=True),
 ]
 
@@ -83,11 +84,13 @@ def assert_the_same(one: Any, other: Any, X: Array) -> None:
 
 
 @pytest.mark.parametrize("discount", [1.0, "auto"])
-def test_what_centring_adds_is_not_summed_anew(discount: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("p", [60, 200])
+def test_products_and_rows_of_the_past_come_back(discount: Any, p: int, tmp_path: Path) -> None:
+    """Of 200 columns rows are kept at first, and products later."""
     rng = np.random.default_rng(0)
     model = conche.ConcheRegressor(7, solver=conche.Memory(discount=discount))
     for i in range(4):
-        X = rng.standard_normal((40, 60)) + 10 * rng.standard_normal(60)
+        X = rng.standard_normal((40, p)) + 10 * rng.standard_normal(p)
         model.partial_fit(X, rng.standard_normal(40))
         conche.save(model, tmp_path / f"{i}.conche")
         assert_the_same(conche.load(tmp_path / f"{i}.conche"), model, X)
@@ -159,9 +162,20 @@ def rewritten(path: Path, change: Change, format: int = FORMAT) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        lambda arrays, d: arrays.__delitem__("node1.weights"),
-        lambda arrays, d: arrays.__delitem__("node0.kept.ridge"),
-        lambda arrays, d: arrays.update({"node1.weights": np.ones((3, 1))}),
+        lambda arrays, d: arrays.__delitem__("past0.XX"),
+        lambda arrays, d: arrays.__delitem__("past.known"),
+        lambda arrays, d: arrays.update({"past0.XX": np.ones(35)}),
+        lambda arrays, d: arrays.update({"past0.XY": np.ones((8, 2))}),
+        lambda arrays, d: arrays.update({"past0.mean": np.ones(8)}),
+        lambda arrays, d: arrays.update({"past.unit": np.ones(7)}),
+        lambda arrays, d: arrays.update({"found.weights": np.ones((7, 1))}),
+        lambda arrays, d: arrays.update({"past0.B": np.ones((3, 8))}),
+        lambda arrays, d: arrays.update({"past0.ridge": np.ones(3)}),
+        lambda arrays, d: arrays.update({"found.offset": np.ones(3)}),
+        lambda arrays, d: arrays.update({"found.penalty": np.ones((7, 1))}),
+        lambda arrays, d: d.update({"past": None}),
+        lambda arrays, d: d["past"].update({"paths": []}),
+        lambda arrays, d: d["past"]["paths"][0].__delitem__("n"),
         lambda arrays, d: arrays.update({"history.task": np.ones(1)}),
         lambda arrays, d: d.update({"class": "object"}),
         lambda arrays, d: d.update({"columns": []}),
@@ -172,15 +186,31 @@ def rewritten(path: Path, change: Change, format: int = FORMAT) -> None:
         lambda arrays, d: d["schema"].update({"n_features": -1}),
         lambda arrays, d: d["parameters"].update({"n_nodes": 10**15}),
         lambda arrays, d: d["parameters"].update({"partition": [10**15, 2]}),
-        lambda arrays, d: d.update({"strengths": []}),
-        lambda arrays, d: arrays.update({"node0.kept.ridge": np.ones((3, 7))}),
         lambda arrays, d: d.update({"n_outputs": 10**12}),
         lambda arrays, d: [1],
     ],
 )
 def test_a_damaged_model_is_refused_with_its_path(change: Change, tmp_path: Path) -> None:
-    path = tmp_path / "m.conche"
-    model = conche.ConcheRegressor(n_nodes=2)
+    refused(change, None, tmp_path / "m.conche")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays, d: arrays.__delitem__("node1.weights"),
+        lambda arrays, d: arrays.__delitem__("node0.kept.ridge"),
+        lambda arrays, d: arrays.update({"node1.weights": np.ones((3, 1))}),
+        lambda arrays, d: arrays.update({"node0.kept.ridge": np.ones((3, 7))}),
+        lambda arrays, d: d.update({"strengths": []}),
+        lambda arrays, d: d.update({"evident": 8}),
+    ],
+)
+def test_damaged_nodes_are_refused_too(change: Change, tmp_path: Path) -> None:
+    refused(change, 3, tmp_path / "m.conche")
+
+
+def refused(change: Change, rank: int | None, path: Path) -> None:
+    model = conche.ConcheRegressor(n_nodes=2, solver=conche.Memory(rank))
     for X, y in stream(model, 2):
         model.partial_fit(X, y)
     conche.save(model, path)
@@ -201,16 +231,16 @@ def test_a_whole_file_without_something_is_of_another_version(tmp_path: Path) ->
 
 
 def test_numpy_numbers_and_labels_come_back(tmp_path: Path) -> None:
-    X, y = next(stream(None, 1))
+    (X, y), (X2, y2) = stream(None, 2)
     labels = (y > 0).astype(np.int32)
-    numbers: dict[str, Any] = dict(damping=np.float32(0.5), rank=np.int32(9))
+    numbers: dict[str, Any] = dict(ridge=np.float32(0.5), rank=np.int32(9))
     options: dict[str, Any] = dict(n_nodes=np.int64(2), solver=conche.Memory(**numbers))
     model = conche.ConcheClassifier(**options).fit(X, labels)
     conche.save(model, tmp_path / "m")
     again = conche.load(tmp_path / "m")
     assert type(again) is conche.ConcheClassifier and again.classes_.dtype == np.int32
     for m in (model, again):
-        m.partial_fit(X, labels)
+        m.partial_fit(X2, (y2 > 0).astype(np.int32))
     assert np.array_equal(again.coef_, model.coef_)
 
 
@@ -255,9 +285,7 @@ def test_a_file_from_before_the_first_release_is_refused_in_one_line(
 class Own(SolverOption):
     """A user's own solver."""
 
-    def solver(
-        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
-    ) -> Solver[Any]:
+    def solver(self, about: About) -> Solver[Any]:
         return DampedSolver(1.0)
 
 

@@ -18,10 +18,9 @@ OPTIONS = [
     Exact(local_steps=5),
     Damped(),
     Damped(0.5, local_steps=3),
-    Damped(damping="auto"),
     Memory(),
-    Memory(rank=0, damping=1e-3, discount=0.99),
-    Memory(300, "auto", 0.5),
+    Memory(rank=0, ridge=1e-3, discount=0.99),
+    Memory(300, 2.0, 0.5),
     ElasticNet(0.1),
     ElasticNet(alpha=1e-7, l1_ratio=1.0),
 ]
@@ -93,8 +92,8 @@ def test_they_reach_a_solver_given_by_name() -> None:
     assert repr(model.solver) == "ElasticNet(l1_ratio=1.0)"
     for solver, wrong, said in (
         ("memory", dict(solver__alpha=1), "solver='memory' does not take alpha"),
-        ("exact", dict(solver__damping=1.0), "solver='exact' does not take damping"),
-        ("elastic-net", dict(solver__damping=1.0), "solver='elastic-net' does not take damping"),
+        ("exact", dict(solver__ridge=1.0), "solver='exact' does not take ridge"),
+        ("elastic-net", dict(solver__ridge=1.0), "solver='elastic-net' does not take ridge"),
         ("magic", dict(solver__rank=1), "solver='magic' must be one of"),
     ):
         model = ConcheRegressor(solver=solver)
@@ -138,7 +137,7 @@ def test_names_are_short_for_objects() -> None:
     for name, option in (("exact", Exact()), ("damped", Damped()), ("memory", Memory())):
         short, long = (conche.CoCoARegressor(n_nodes=2, solver=s) for s in (name, option))
         assert np.array_equal(short.fit(X, y).coef_, long.fit(X, y).coef_)
-        long.set_params(solver=name).partial_fit(X, y)  # the same stream: it goes on
+        long.set_params(solver=name).partial_fit(X + 1, y)  # the same stream: it goes on
     assert ConcheRegressor().solver == conche.ConcheClassifier().solver == "memory"
 
 
@@ -152,8 +151,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         dict(solver=Memory(discount=1.5)),
         "discount=1.5 must be a number of at least 0 and at most 1",
     ),
-    (dict(solver=Memory(damping=-2)), "damping=-2 must be a number of at least 0"),
-    (dict(solver=Memory(damping=MUCH)), "damping='much' must be a number"),
+    (dict(solver=Memory(ridge=-2)), "ridge=-2 must be a number of at least 0"),
+    (dict(solver=Memory(ridge=MUCH)), "ridge='much' must be a number"),
     (dict(solver=Damped(damping=-1)), "damping=-1 must be a number of at least 0"),
     (dict(solver=Damped(damping=float("nan"))), "damping=nan must be a number of at least 0"),
     (dict(solver=Damped(local_steps=0)), "local_steps=0 must be a whole number of at least 1"),

@@ -40,6 +40,7 @@ EXPORTED = [
     "ParameterError",
     "Plan",
     "ReLUFeatures",
+    "ReplayWarning",
     "Simulation",
     "SpecError",
     "StreamError",
@@ -59,6 +60,7 @@ EXPORTED = [
     "tasks",
     "theory",
     "to_sklearn",
+    "train",
     "training_error",
 ]
 ERRORS: dict[str, type[Exception]] = {

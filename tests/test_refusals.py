@@ -33,7 +33,7 @@ def going_on(**change: Any) -> ConcheRegressor:
         (lambda: going_on(network=ODD), "network=.* must be"),
         (lambda: ConcheRegressor(missing=ODD).fit(X, y), "missing=.* must be one of"),
         (lambda: ConcheRegressor(partition=np.array(3)).fit(X, y), "partition=.* must list"),
-        (lambda: ConcheRegressor(solver=conche.Memory(damping=ODD)).fit(X, y), "damping=.* must"),
+        (lambda: ConcheRegressor(solver=conche.Memory(ridge=ODD)).fit(X, y), "ridge=.* must"),
         (lambda: ConcheRegressor(tol=10**400).fit(X, y), "tol=.* must be a number"),
         (lambda: ConcheRegressor(solver=conche.Memory(rank=10**30)).fit(X, y), "rank=.* at most"),
         (lambda: ConcheRegressor().fit(X, np.array(["a"] * 60)), "the target is text"),
@@ -57,9 +57,9 @@ def test_what_copies_share_cannot_be_changed() -> None:
     model = ConcheRegressor(2, fit_intercept=True).fit(X, y)
     with pytest.raises(ValueError, match="read-only"):
         model.coef_[0] = 1.0
-    model.tasks_[0]["before"] = -1.0
-    model.history_[0]["loss"] = -1.0
-    assert model.tasks_[0]["before"] > 0 and model.history_[0]["loss"] > 0
+    model.tasks_[0]["samples"] = -1
+    model.history_[0]["bytes"] = -1
+    assert model.tasks_[0]["samples"] > 0 and model.history_[0]["bytes"] > 0
 
 
 def test_gaps_are_filled_as_the_stream_was_begun() -> None:

@@ -18,7 +18,7 @@ from conche.common.arrays import Array
 from conche.rounds import Loss, get_loss
 from conche.rounds.objective import Objective
 
-from .helpers.models import raw
+from .helpers.models import raw, rounds_of
 
 
 def rounds_to(task: Task, goal: float, **options: Any) -> int | None:
@@ -27,8 +27,8 @@ def rounds_to(task: Task, goal: float, **options: Any) -> int | None:
     floor = np.sqrt(np.mean((task.y - best) ** 2))
     model = conche.CoCoARegressor(**options).fit(task.X, task.y)
     # the residual splits into its least-squares part and the rest, at a right angle
-    rest = [np.sqrt(max(0.0, r["residual"] ** 2 - floor**2)) for r in model.history_]
-    reached = np.array(rest) <= goal * np.sqrt(np.mean(best**2))
+    rest = np.sqrt(np.maximum(rounds_of(model, "residual") ** 2 - floor**2, 0.0))
+    reached = rest <= goal * np.sqrt(np.mean(best**2))
     return int(np.argmax(reached)) + 1 if reached.any() else None
 
 
@@ -97,18 +97,18 @@ def test_rounds_after_convergence_divide_no_noise_by_noise(p: int, dtype: Any) -
         Xd, yd = X.astype(dtype), y.astype(dtype)
         options: dict[str, Any] = dict(n_nodes=min(p, 2), n_rounds=100)
         cg = conche.CoCoARegressor(steps="cg", **options).fit(Xd, yd)
-        memory = raw(solver=Memory(damping=1.0), **options).fit(Xd, yd)
+        memory = raw(solver=Memory(ridge=1.0), **options).fit(Xd, yd)
         for model, expected in ((cg, exact), (memory, ridge)):
             assert np.linalg.norm(model.coef_ - expected) <= tol * np.linalg.norm(expected), seed
-            residual = np.sqrt(np.mean((y - X @ model.coef_) ** 2))
-            assert model.history_[-1]["residual"] == pytest.approx(residual, rel=100 * tol)
+        residual = np.sqrt(np.mean((y - X @ cg.coef_) ** 2))
+        assert cg.history_[-1]["residual"] == pytest.approx(residual, rel=100 * tol)
 
 
 def test_messages_are_one_vector_each_way_and_six_scalars() -> None:
     tasks = conche.gaussian_tasks(2, 30, 24)
     options: dict[str, Any] = dict(n_nodes=4, n_rounds=3, tol=None)
     blocks = raw(solver=Memory(rank=0), **options)
-    directions = raw(solver=Memory(rank=10, damping=1.0), **options)
+    directions = raw(solver=Memory(rank=10, ridge=1.0), **options)
     for task in tasks:
         blocks.partial_fit(task.X, task.y)
         directions.partial_fit(task.X, task.y)
@@ -136,7 +136,7 @@ def test_logistic_rounds_are_monotone_and_reach_the_optimum(solver: str) -> None
     model = conche.CoCoAClassifier(
         n_nodes=4, loss="logistic", solver=solver, n_rounds=60, steps="cg"
     ).fit(X, y)
-    losses = [r["loss"] for r in model.history_]
+    losses = rounds_of(model, "loss")
     assert all(b <= a * (1 + 1e-12) for a, b in pairwise(losses))
     peer = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=1000).fit(X, y)
     np.testing.assert_allclose(model.coef_, peer.coef_, rtol=1e-5)
@@ -149,7 +149,7 @@ def test_logistic_rounds_with_memory_are_monotone_in_the_tasks_objective() -> No
     for n_rounds in range(1, 12):
         plain: dict[str, Any] = dict(fit_intercept=False, scaling=None, tol=None)
         model = conche.ConcheClassifier(
-            n_nodes=1, loss="logistic", solver=Memory(damping=2.0), n_rounds=30, **plain
+            n_nodes=1, loss="logistic", solver=Memory(ridge=2.0), n_rounds=30, **plain
         ).partial_fit(*stream[0])
         _, pool = model.node_states()
         w0, H = model.coef_[0].copy(), 2.0 * pool.kept["gram"]  # it is in units of the ridge

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
 
 import conche
 from conche.common.arrays import (
@@ -104,7 +105,7 @@ def test_damped_with_little_damping_is_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    "solver", [conche.Exact(), conche.Damped(0.1), conche.Memory(damping=0.1)], ids=repr
+    "solver", [conche.Exact(), conche.Damped(0.1), conche.Memory(ridge=0.1)], ids=repr
 )
 @pytest.mark.parametrize("layout", ["csr", "csc"])
 def test_sparse_equals_dense(solver: Any, layout: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,10 +184,13 @@ def test_narrow_products_and_stretched_columns(kind: str, columns: int) -> None:
 
 
 def test_a_given_ridge_is_used_as_it_is_whatever_the_columns() -> None:
+    """In the unit that scaling says; and none means none."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4)) * [1.0, 1e3, 1e-3, 1.0] + 5
-    for damping in (1e-9, 3.0, 1e6):
-        model = conche.ConcheRegressor(2, solver=conche.Memory(damping=damping)).fit(X, X[:, 0])
-        assert model.damping_ == damping
-    small = conche.ConcheRegressor(2, solver=conche.Memory(damping=0.0), scaling=None)
-    assert 0 < small.fit(X, X[:, 0]).damping_ < 1e-5
+    for ridge in (1e-9, 3.0, 1e6, 0.0):
+        for scaling, unit in ((None, np.ones(4)), ("standard", X.std(axis=0))):
+            solver = conche.Memory(ridge=ridge)
+            model = conche.ConcheRegressor(2, solver=solver, scaling=scaling).fit(X, X[:, 0])
+            np.testing.assert_allclose(model.ridge_, ridge * unit**2, rtol=1e-12)
+            expected = Ridge(alpha=ridge, solver="svd").fit((X - X.mean(axis=0)) / unit, X[:, 0])
+            np.testing.assert_allclose(model.coef_ * unit, expected.coef_, atol=1e-9)

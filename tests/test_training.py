@@ -16,14 +16,17 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from sklearn.linear_model import Ridge
 
 import conche
+from conche.common.arrays import Array
+from conche.estimators.base import LinearModel
 from conche.model_file import load_run
 from conche.tasks.arrow import Parquet
 
 from .helpers.commands import CONCHE
 from .helpers.commands import run_here as run
-from .helpers.files import write, write_halves
+from .helpers.files import assert_the_same_but_for_errors, write, write_halves
 from .helpers.streams import need
 
 
@@ -37,16 +40,25 @@ def test_files_in_a_model_out(streams: Path) -> None:
     done = run("train", streams / "train", "--target", "y", "--nodes", 3, "--out", streams / "m")
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert "8 tasks, 000 to 007" in lines[0] and len(lines) == 12
+    assert "8 tasks, 000 to 007" in lines[0] and len(lines) == 13
     assert "before" in lines[2] and "after" in lines[2]
     assert max(map(len, lines[:-1])) <= 80
     assert "8 tasks, 3 nodes of" in lines[-1]
-    same = conche.ConcheRegressor(n_nodes=3, fit_intercept=True, scaling="first")
-    rows = []
+    rows: list[Array] = []
     test = list(conche.FileStream(streams / "test"))
-    for task in conche.FileStream(streams / "train"):
-        same.partial_fit(task.X, task.y)
-        rows.append([np.mean((same.predict(t.X) - t.y) ** 2) for t in test])
+
+    def judged(name: str, record: Any) -> None:  # with the ridge in force, as its errors
+        now = same.state_.snapshot()
+        predicted = (np.asarray(t.X) @ now["coef"][0, 0] + now["intercept"][0, 0] for t in test)
+        rows.append(
+            np.array([np.mean((v - t.y) ** 2) for v, t in zip(predicted, test, strict=True)])
+        )
+
+    same = conche.ConcheRegressor(n_nodes=3)
+    conche.train(same, conche.FileStream(streams / "train"), progress=judged)
+    assert rows[-1] == pytest.approx([np.mean((same.predict(t.X) - t.y) ** 2) for t in test])
+    alpha = float(np.mean(same.ridge_ / np.var(offline_rows(streams)[0], axis=0)))
+    assert lines[-2].startswith(f"ridge: as Ridge(alpha={alpha:.3g}) on standardised columns")
     model = conche.load(streams / "m")
     assert np.array_equal(model.coef_, same.coef_)
     _, learnt = load_run(streams / "m")
@@ -58,13 +70,11 @@ def test_files_in_a_model_out(streams: Path) -> None:
     assert np.array(found["matrix"]) == pytest.approx(np.array(rows))
     assert found["average"] == pytest.approx(np.mean(rows[-1]))
     assert found["forgetting"] == pytest.approx(np.mean((np.array(rows[-1]) - np.diag(rows))[:-1]))
-    X = [
-        np.hstack([np.asarray(t.X), np.ones((40, 1))]) for t in conche.FileStream(streams / "train")
-    ]
-    y = [t.y for t in conche.FileStream(streams / "train")]
-    best = np.linalg.lstsq(np.concatenate(X), np.concatenate(y))[0]
-    offline = [np.mean((np.asarray(t.X) @ best[:-1] + best[-1] - t.y) ** 2) for t in test]
-    assert found["offline"] == pytest.approx(np.mean(offline))
+    X, y = offline_rows(streams)
+    best = np.linalg.lstsq(np.column_stack([X, np.ones(len(X))]), y)[0]
+    least = [np.mean((np.asarray(t.X) @ best[:-1] + best[-1] - t.y) ** 2) for t in test]
+    assert found["least_squares_errors"] == pytest.approx(least)
+    assert found["least_squares"] == pytest.approx(np.mean(least))
     assert (streams / "matrix.png").stat().st_size > 10_000
     shown = run("evaluate", streams / "m", streams / "test", "--target", "y").stdout
     assert f"average {np.mean(rows[-1]):.3f}" in shown and "forgetting" in shown
@@ -77,6 +87,12 @@ def test_files_in_a_model_out(streams: Path) -> None:
     assert run("predict", streams / "m", file, "--out", streams / "p.parquet").returncode == 0
     table = pa.parquet.read_table(streams / "p.parquet")
     assert table["prediction"].to_numpy() == pytest.approx(np.array(got))
+
+
+def offline_rows(streams: Path) -> tuple[Array, Array]:
+    """All rows that are learnt."""
+    tasks = list(conche.FileStream(streams / "train"))
+    return np.vstack([np.asarray(t.X) for t in tasks]), np.concatenate([t.y for t in tasks])
 
 
 def test_killed_at_any_moment_and_resumed_the_model_is_the_same_to_the_last_bit(
@@ -116,7 +132,7 @@ def test_new_months_are_learnt_later(streams: Path) -> None:
     assert "going on after 006: 7 of 8 were learnt" in done.stdout
     fresh = streams / "fresh"
     run("train", streams / "train", "--target", "y", "--out", fresh)
-    assert fresh.read_bytes() == (streams / "m").read_bytes()
+    assert_the_same_but_for_errors(streams / "m", fresh)
 
 
 def test_labels_of_text(tmp_path: Path) -> None:
@@ -143,12 +159,46 @@ def test_labels_of_text(tmp_path: Path) -> None:
     assert sum(map(float, first.split(",")[1:])) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_evaluation_beside_ridge_and_least_squares(
+    streams: Path, monkeypatch: pytest.MonkeyPatch, fit_intercept: bool
+) -> None:
+    """Both with the model's intercept; ridge where the model knows its own."""
+    test, (X, y) = list(conche.FileStream(streams / "test")), offline_rows(streams)
+    model = conche.ConcheRegressor(fit_intercept=fit_intercept).fit(X, y)
+    conche.save(model, streams / "m")
+    unit = np.linspace(1, 7, X.shape[1])
+
+    def average(alpha: float) -> float:
+        best = Ridge(alpha=alpha, fit_intercept=fit_intercept).fit(X / unit, y)
+        left = [best.predict(np.asarray(t.X) / unit) - t.y for t in test]
+        return float(np.mean([np.mean(e**2) for e in left]))
+
+    asked = ("evaluate", "m", "test", "--target", "y", "--offline", "train")
+    monkeypatch.setattr(LinearModel, "ridge_", property(lambda _: 2 * unit**2), raising=False)
+    found = json.loads(run(*asked, "--json", cwd=streams).stdout)
+    assert found["offline"] == pytest.approx(average(2.0))
+    assert found["least_squares"] == pytest.approx(average(0.0))
+    shown = run(*asked, cwd=streams).stdout
+    assert f"own ridge: {average(2.0):.3f}" in shown and "  least squares  " in shown
+
+    monkeypatch.setattr(LinearModel, "ridge_", property(lambda _: unknown()))
+    found = json.loads(run(*asked, "--json", cwd=streams).stdout)
+    assert found["offline"] is None and found["offline_errors"] is None
+    assert found["least_squares"] == pytest.approx(average(0.0))
+    assert "ridge" not in run(*asked, cwd=streams).stdout
+
+
+def unknown() -> None:
+    raise AttributeError("no ridge")
+
+
 def test_beijing_from_parquet_on_disk(tmp_path: Path) -> None:
     example = Path(__file__).parents[1] / "examples" / "beijing.py"
     data = need("beijing-air", "beijing12.npz").parent
     subprocess.run([sys.executable, example, "--data", data, "--out", tmp_path], check=True)
     options = "--target pm25 --groups stations.json --missing mean --scaling none --out m"
-    limits = {"memory": 0.418, "damped --damping auto": 0.46}
+    limits = {"memory": 0.418, "damped": 0.46}
     for solver, limit in limits.items():
         asked = f"{options} --solver {solver}"
         done = run("train", "train", *asked.split(), cwd=tmp_path)
@@ -156,7 +206,7 @@ def test_beijing_from_parquet_on_disk(tmp_path: Path) -> None:
         asked = "--target pm25 --offline train --json"
         found = json.loads(run("evaluate", "m", "test", *asked.split(), cwd=tmp_path).stdout)
         assert found["average"] <= limit
-        assert found["average"] <= limit / 0.405 * found["offline"]
+        assert found["average"] <= limit / 0.405 * found["least_squares"]
         assert len(found["errors"]) == 48
 
 
@@ -197,7 +247,7 @@ def test_the_error_matrix_is_what_predict_gave_at_the_time(tmp_path: Path) -> No
     options = "--target y --missing mean --nodes 2 --out m"
     done = run("train", "train", *options.split(), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    model = conche.ConcheRegressor(n_nodes=2, missing="mean", scaling="first", fit_intercept=True)
+    model = conche.ConcheRegressor(n_nodes=2, missing="mean")
     test = list(conche.FileStream(tmp_path / "test", missing="keep"))
     rows = []
     for task in conche.FileStream(tmp_path / "train", missing="keep"):
@@ -228,7 +278,7 @@ def test_every_file_is_opened_once(streams: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("options", "solver"),
     [
-        ("--rank 5 --damping auto --discount 0.9", conche.Memory(5, "auto", 0.9)),
+        ("--rank 5 --ridge 2 --discount 0.9", conche.Memory(5, 2.0, 0.9)),
         ("--solver damped --damping 2 --local-steps 3", conche.Damped(2.0, 3)),
         ("--solver exact --local-steps 4 --steps adaptive", conche.Exact(4)),
         ("--solver elastic-net --alpha 0.1 --l1-ratio 0.3", conche.ElasticNet(0.1, 0.3)),

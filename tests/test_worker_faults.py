@@ -30,7 +30,7 @@ KILLED = moments(
 )
 MERGED: list[Moment] = [("begin", 2), ("ask", 9), ("ask", 40), ("propose", 50), ("end", 4)]
 BLOCKS: dict[str, Any] = dict(solver=conche.Memory(rank=0, discount=0.1), steps="cg")
-DIRECTIONS: dict[str, Any] = dict(solver=conche.Memory(rank=20, damping=1.0), steps="cg")
+DIRECTIONS: dict[str, Any] = dict(solver=conche.Memory(rank=20, ridge=1.0), steps="cg")
 
 
 @pytest.fixture

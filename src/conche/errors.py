@@ -136,7 +136,7 @@ class DivergenceError(ConcheError, ArithmeticError):
     >>> import conche
     >>> import numpy as np
     >>> with np.errstate(all="ignore"):
-    ...     conche.CoCoARegressor().fit(np.full((6, 2), 1e-200), np.full(6, 1e200))
+    ...     conche.CoCoARegressor().fit(np.full((6, 2), 1e-200), np.full(6, 1e149))
     ... # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
@@ -145,7 +145,7 @@ class DivergenceError(ConcheError, ArithmeticError):
 
 
 class DeviceError(ConcheError, RuntimeError):
-    """A GPU that is not there, or has too little memory; the message says what to do.
+    """A GPU that is not there, or too little memory; the message says what to do.
 
     Examples
     --------
@@ -216,3 +216,20 @@ class DeviceWarning(UserWarning):
 
 class OfflineGapWarning(UserWarning):
     """Memory of limited rank has lost more than a percent of the offline objective."""
+
+
+class ReplayWarning(UserWarning):
+    """A task has come again: its rows are no news of how many rows there are.
+
+    Examples
+    --------
+    >>> import conche
+    >>> import warnings
+    >>> task = conche.gaussian_tasks(1, 30, 4)[0]
+    >>> model = conche.ConcheRegressor().fit(task.X, task.y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = model.partial_fit(task.X, task.y)
+    >>> caught[0].category is conche.ReplayWarning
+    True
+    """

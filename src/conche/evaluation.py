@@ -27,6 +27,8 @@ from .tasks.node_columns import NodeColumns
 from .tasks.tables import PLAIN, Reading, Table, open_table, read_stdin, task_name
 from .training import Stream, target_of, with_outputs
 
+RIDGE, LEAST_SQUARES = "ridge", "least squares"
+
 
 class Evaluation(NamedTuple):
     """``values`` [i, j]: on test task j after training task i; one row where no path was kept."""
@@ -35,7 +37,14 @@ class Evaluation(NamedTuple):
     learnt: list[str]  # names of the rows
     values: Array
     metric: Metric
-    offline: list[float] | None = None
+    offline: list[float] | None = None  #: ridge on all training tasks, with the model's own ridge
+    least_squares: list[float] | None = None
+
+    @property
+    def yardsticks(self) -> dict[str, list[float]]:
+        """What all training tasks at once give on each test task, by the name of the method."""
+        beside = {RIDGE: self.offline, LEAST_SQUARES: self.least_squares}
+        return {name: values for name, values in beside.items() if values is not None}
 
     @property
     def average(self) -> float:
@@ -70,7 +79,8 @@ def evaluate(
     ----------
     model, run : as `conche.model_file.load_run` gives them.
     stream : the test tasks.
-    offline : the training tasks: beside the model, least squares on all of them at once.
+    offline : the training tasks: beside the model, least squares on all of them at once, and ridge
+        with the model's own ridge, if it has one.
     metric : what is measured, by name (`conche.measures`); None: error rate or mean squared error.
     """
     measure = metric_named(metric, is_classifier(model), hasattr(model, "predict_proba"))
@@ -81,21 +91,23 @@ def evaluate(
             f"{stream.stream}: {len(stream.columns)} columns for the model's {model.n_features_in_}"
         )
     path, learnt = _path(model, run, isinstance(stream, NodeStream))
-    best = None if offline is None else _offline(model, offline)
+    best = {} if offline is None else _offline(model, offline)
     names = _in_order(learnt, stream)
-    columns, beside = [], []
+    columns: list[list[float]] = []
+    beside: dict[str, list[float]] = {method: [] for method in best}
     for name in names:
         task = stream.task(stream.names.index(name))
         y = target_of(task, model)
         _check_labels(model, task)
         classes = model.state_.classes
         columns.append([measure.of(Guess(s, y, classes)) for s in _scores(model, path, task.X)])
-        if best is not None:
-            scores = model.state_.filled(task.X.read()) @ best[0].T + best[1]
-            beside.append(measure.of(Guess(scores, y, classes)))
+        for method, (coef, intercept) in best.items():
+            scores = model.state_.filled(task.X.read()) @ coef.T + intercept
+            beside[method].append(measure.of(Guess(scores, y, classes)))
     count = len(columns[0])
     rows = learnt if len(learnt) == count else [""] * count
-    return Evaluation(names, rows, np.array(columns).T, measure, beside or None)
+    values = np.array(columns).T
+    return Evaluation(names, rows, values, measure, beside.get(RIDGE), beside.get(LEAST_SQUARES))
 
 
 def _path(
@@ -138,8 +150,9 @@ def _check_labels(model: LinearModel, task: Task) -> None:
         raise DataError(f"task {task.name}: label {unseen[0]!r} was never learnt")
 
 
-def _offline(model: LinearModel, stream: Stream) -> tuple[Array, Array]:
-    """Least squares on all training tasks at once, with the model's filling and intercept."""
+def _offline(model: LinearModel, stream: Stream) -> dict[str, tuple[Array, Array]]:
+    """Coefficients and intercepts from all training tasks at once, by method: with the model's
+    filling, whether it has an intercept, and its ridge."""
     tasks = []
     for task in stream:
         if task.X.sparse:
@@ -149,13 +162,24 @@ def _offline(model: LinearModel, stream: Stream) -> tuple[Array, Array]:
         X, y = model.state_.filled(np.asarray(task.X)), target_of(task, model)
         if model.state_.labels is not None:
             y = model.state_.shown.of(model.state_.labels.targets(y, float))
-        if model.fit_intercept:
-            X = np.hstack([X, np.ones((len(X), 1))])
-        tasks.append(Task(X, y, name=task.name))
-    best = np.atleast_2d(offline_solution(tasks))
-    if model.fit_intercept:
-        return best[:, :-1], best[:, -1]
-    return best, np.zeros(len(best))
+        y = np.reshape(y, (len(y), -1))
+        tasks.append(Task(X, y, name=task.name, sample_weight=task.sample_weight))
+    solved = {LEAST_SQUARES: _solution(tasks, 0.0, model.fit_intercept)}
+    ridge = getattr(model, "ridge_", None)
+    if ridge is None:
+        return solved
+    ridge = np.reshape(ridge, (-1, model.n_features_in_))
+    return {RIDGE: _solution(tasks, ridge, model.fit_intercept), **solved}
+
+
+def _solution(tasks: list[Task], ridge: Any, fit_intercept: bool) -> tuple[Array, Array]:
+    """Coefficients and intercepts."""
+    coef = offline_solution(tasks, ridge, fit_intercept)
+    if not fit_intercept:
+        return coef, np.zeros(len(coef))
+    v = [np.ones(t.n_samples) if t.sample_weight is None else t.sample_weight for t in tasks]
+    left = np.concatenate([t.y - t.X @ coef.T for t in tasks])
+    return coef, np.average(left, axis=0, weights=np.concatenate(v))
 
 
 def predict_there(model: LinearModel, stream: NodeStream) -> list[Predictions]:
@@ -199,7 +223,7 @@ def predict(
     if absent and not (gaps and len(absent) < len(columns)):
         raise StreamError(table.why_absent(absent[0], "model"))
     if absent:
-        warn_of_absent(table, absent)
+        warn_of_absent(table.path, absent, columns)
     _tell_unseen(table, columns)
     lacking = set(absent)
     there = [name for name in columns if name not in lacking]

@@ -30,7 +30,7 @@ from .rounds import get_loss
 from .state_file import arrays_of, description, restored
 from .tasks.mark import Mark
 
-FORMAT = 3
+FORMAT = 4
 DAMAGE = (  # whatever a file that is not ours leads to
     LookupError,
     TypeError,
@@ -96,6 +96,8 @@ def save(
     if not hasattr(model, "state_"):
         raise ParameterError(f"this {name} has not learnt anything yet: nothing to save")
     model.check_stream()  # what is saved must be able to go on
+    if run is None and model.state_.past is not None:
+        model.settle()  # who predicts from the file need not look for the ridge
     state, network = model.state_, model.network_
     arrays = arrays_of(state, model.node_states, timings) | own
     if run is not None and run.path is not None:
@@ -208,8 +210,6 @@ def _plain_parameters(model: LinearModel) -> dict[str, Any]:
     solver = plain["solver"]
     if not model.network_.central and isinstance(option(solver), Memory):
         solver = Memory(**option(solver).get_params() | {"rank": 0})  # wherever it goes on
-    if model.network_.secure:
-        solver = option(solver).by_sums()
     if isinstance(solver, SolverOption):
         known = [name for name, kind in SOLVERS.items() if type(solver) is kind]
         if not known:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from .estimators.connection import connect
 from .network import Network
 from .nodes import Partition
 from .nodes.home import Drop, Home, token_of
+from .tasks.chosen import warn_of_absent
 from .tasks.errands import Answer, Errand, Known, Look, Match, Rows, Salt, Targets, Text, opened
 from .tasks.errands import answers as all_of
 from .tasks.keys import SHOWN, Keys
@@ -284,12 +284,7 @@ class NodeStream:
             there = set(one.said["columns"])
             absent = [name for name in own if name not in there]
             if absent:
-                more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
-                warnings.warn(
-                    f"node {node.name!r}: {one.said['file']}: has no column {absent[0]!r}{more}, "
-                    f"which is filled in every row",
-                    stacklevel=3,
-                )
+                warn_of_absent(f"node {node.name!r}: {one.said['file']}", absent, own)
 
     def key_columns(self, task: Task) -> dict[str, Array]:
         """The key of a task's rows, by column: to put beside predictions."""
@@ -336,9 +331,8 @@ class NodeStream:
         """By which each node finds what it keeps of a model, or of a state it was in."""
         state = model.state_ if state is None else state
         found: list[set[str]] = [set() for _ in self.said.nodes]
-        for path in (state, *state.rivals):
-            for own, kept in zip(found, model.node_states(path), strict=False):
-                own |= {token_of(kept) or ""} - {""}
+        for own, kept in zip(found, model.node_states(state), strict=False):
+            own |= {token_of(kept) or ""} - {""}
         return found
 
     def _visit(self, errands: Sequence[Errand]) -> list[Answer]:

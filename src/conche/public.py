@@ -16,6 +16,7 @@ from .errors import (
     NetworkError,
     NodeError,
     ParameterError,
+    ReplayWarning,
     SpecError,
     StreamError,
 )
@@ -37,6 +38,7 @@ from .offline import offline_solution
 from .paper.simulation import Simulation, simulate
 from .planner import Plan, plan, plan_from_tasks
 from .tasks import CosineFeatures, FileStream, ReLUFeatures, Task, gaussian_tasks, odd_even_mnist
+from .training import train
 
 __all__ = [
     "CoCoAClassifier",
@@ -66,6 +68,7 @@ __all__ = [
     "ParameterError",
     "Plan",
     "ReLUFeatures",
+    "ReplayWarning",
     "Simulation",
     "SpecError",
     "StreamError",
@@ -85,5 +88,6 @@ __all__ = [
     "tasks",
     "theory",
     "to_sklearn",
+    "train",
     "training_error",
 ]

@@ -16,33 +16,34 @@ from .estimators.arrivals import Stiffness
 from .estimators.base import LinearModel
 from .estimators.gap import Account
 from .estimators.inputs import Schema
-from .estimators.judge import Evidence, Judge
+from .estimators.judge import Judge
 from .estimators.labels import Labels
 from .estimators.records import RoundRecord, TaskRecord
 from .estimators.state import StreamState
 from .network.base import coefficients, share
 from .nodes import NodeState, Partition, Setup
 from .nodes.home import Home, token_of
+from .nodes.solvers.base import Meeting
+from .past_file import past_arrays, past_description, restored_past
+from .rounds.losses import LOSSES
 
 ROUND_FIELDS = tuple(RoundRecord.__annotations__)
 TASK_FIELDS = tuple(TaskRecord.__annotations__)
 
 
 def arrays_of(
-    state: StreamState, fetch: Callable[[StreamState], list[NodeState]], timings: bool
+    state: StreamState, fetch: Callable[[], list[NodeState]], timings: bool
 ) -> dict[str, Array]:
     """All arrays of a state by name; ``fetch`` gets the nodes' own, wherever they are."""
-    arrays = _path_arrays(state, fetch(state))
-    for i, rival in enumerate(state.rivals):
-        own = _path_arrays(rival, fetch(rival))
-        arrays |= {f"rival{i}.{key}": array for key, array in own.items()}
+    arrays = _path_arrays(state, fetch())
     kinds: tuple[tuple[str, tuple[str, ...], Any], ...] = (
         ("history", ROUND_FIELDS, state.history),
         ("tasks", TASK_FIELDS, state.tasks),
     )
     for kind, names, records in kinds:
         for key in names:
-            values = np.array([record[key] for record in records])
+            known = [record[key] for record in records]
+            values = np.array([np.nan if value is None else value for value in known])
             arrays[f"{kind}.{key}"] = values if timings or key != "seconds" else 0.0 * values
     if state.settings.partition is not None or state.moved:
         arrays["columns"] = columns_of(state.setup.partition)
@@ -50,10 +51,14 @@ def arrays_of(
 
 
 def _path_arrays(state: StreamState, nodes: list[NodeState]) -> dict[str, Array]:
-    """What the stream has of its own with each discount."""
+    """The nodes' own, and the coordinator's."""
     arrays: dict[str, Array] = {}
+    weightless = state.past is not None and not state.turned
     for k, node in enumerate(nodes):
-        arrays |= {f"node{k}.{key}": array for key, array in node.to_arrays().items()}
+        own = node.to_arrays().items()
+        arrays |= {f"node{k}.{key}": a for key, a in own if not (weightless and key == "weights")}
+    if state.past is not None:
+        return arrays | past_arrays(state.past, state.found) | _offset(state)
     if state.coefficients is not None:  # a sum over nodes: its last digits depend on its order
         arrays["offset"] = state.coefficients.offset
     if state.account is not None:
@@ -61,6 +66,11 @@ def _path_arrays(state: StreamState, nodes: list[NodeState]) -> dict[str, Array]
             f"account.{k}": np.asarray(v) for k, v in vars(state.account).items() if v is not None
         }
     return arrays
+
+
+def _offset(state: StreamState) -> dict[str, Array]:
+    assert state.coefficients is not None
+    return {"offset": state.coefficients.offset} if state.turned else {}
 
 
 def columns_of(partition: Partition) -> Array:
@@ -83,8 +93,9 @@ def description(state: StreamState) -> dict[str, Any]:
         "seen": None if state.labels is None else state.labels.seen.tolist(),
         "counts": None if state.labels is None else state.labels.counts.tolist(),
         "grown": state.labels is not None and state.labels.grown,
+        "turned": state.turned,
+        "past": None if state.past is None else past_description(state.past, state.found),
         **_path_description(state),
-        "rivals": [_path_description(rival) for rival in state.rivals],
     }
 
 
@@ -92,14 +103,10 @@ def _path_description(state: StreamState) -> dict[str, Any]:
     return {
         "n_outputs": state.judge.n_outputs,
         "scores": list(state.judge.scores),
-        "squares": list(state.judge.squares),
+        "evident": state.judge.evident,
         "strengths": list(state.judge.strengths),
-        "judged": state.judge.seen,
         "agreed": state.agreed,
         "stiffness": list(state.stiffness),
-        "discount": state.discount,
-        "tested": state.tested,
-        "evidence": list(state.evidence),
     }
 
 
@@ -115,6 +122,8 @@ def restored(
     if schema.dtype not in ("float32", "float64"):
         raise ValueError(f"unknown precision {schema.dtype!r}")
     weights = sum(len(a) for key, a in arrays.items() if key.endswith(".weights"))
+    if described["past"] is not None:
+        weights = len(arrays["past.unit"])
     if homes:  # where the weights are
         weights = 0 if schema.names is None else len(schema.names)
     if not isinstance(schema.n_features, int) or not 0 < schema.n_features <= weights:
@@ -122,56 +131,62 @@ def restored(
     partition, begun = None, int(described["begun"])
     if described["moved"]:
         blocks = np.split(arrays["columns"], np.cumsum(described["sizes"])[:-1])
-        partition = Partition(blocks, schema.n_features, bool(model.fit_intercept))
-    setup, settings = model.make_setup(schema, partition, begun)
+        constant = bool(model.fit_intercept) and described["past"] is None
+        partition = Partition(blocks, schema.n_features, constant)
+    setup, settings = model.make_setup(schema, partition, begun, str(described["turned"]))
     if digest(columns_of(setup.partition)) != described["columns"]:
         raise ValueError("the columns are not those of its partition")
-    if setup.solver.meeting.value != described["meeting"]:
-        where = "with secure sums" if getattr(model.network, "secure", False) else "on a Graph"
+    secure = bool(getattr(model.network, "secure", False))
+    shown = described["past"] is not None and described["turned"] != "together"
+    if setup.solver.meeting.value != described["meeting"] or (secure and shown):
+        where = "with secure sums" if secure else "on a Graph"
         raise ModelFileError(f"its memory was kept with a coordinator: it cannot go on {where}")
     labels = _labels(described, described["n_outputs"])
     if (labels is not None) != is_classifier(model):
         raise ValueError("classes do not fit the model")
-    discounts = [described["discount"], *(rival["discount"] for rival in described["rivals"])]
-    if sorted(discounts) != sorted(setup.solver.discounts):
-        raise ValueError("discounts do not fit the solver")
-    judge = Judge((1.0,), described["n_outputs"], (0.0,), (0.0,))
+    judge = Judge.of((1.0,), described["n_outputs"])
     blank = StreamState(settings, setup, schema, (), judge, bool(described["flat"]), begun, labels)
     history, tasks = (
         tuple(_records(kind, fields, arrays))
         for kind, fields in (("history", ROUND_FIELDS), ("tasks", TASK_FIELDS))
     )
-    blank = replace(blank, history=history, tasks=tasks, moved=partition is not None)
-    rivals = [
-        _path(blank, own, {k.removeprefix(f"rival{i}."): a for k, a in arrays.items()})
-        for i, own in enumerate(described["rivals"])
-    ]
-    return replace(_path(blank, described, arrays), rivals=tuple(rivals))
+    blank = replace(
+        blank,
+        history=history,
+        tasks=tasks,
+        moved=partition is not None,
+        turned=str(described["turned"]),
+    )
+    if (described["past"] is not None) != (setup.solver.meeting is Meeting.SUMS):
+        raise ValueError("its past does not fit its solver")
+    if described["past"] is not None:
+        past, found = restored_past(described["past"], arrays)
+        blank = replace(blank, past=past, found=found)
+    return _path(blank, described, arrays)
 
 
 def _path(blank: StreamState, described: dict[str, Any], arrays: dict[str, Array]) -> StreamState:
-    """The stream with one of its discounts."""
+    """With the nodes' states."""
     setup = blank.setup
     judge = Judge(
         tuple(map(float, described["strengths"])),
         described["n_outputs"],
         tuple(described["scores"]),
-        tuple(described["squares"]),
-        int(described["judged"]),
-        setup.solver.enough(sum(setup.partition.weight_counts())),
+        described["evident"],
     )
-    known = setup.solver.strengths()
-    lengths = {len(judge.scores), len(judge.squares)}
-    if lengths != {len(judge.strengths)} or not set(judge.strengths) <= set(known):
+    known = setup.solver.strengths(LOSSES[blank.settings.loss].quadratic)
+    places = (None, *range(len(known)))
+    if judge.strengths != known or len(judge.scores) != len(known) or judge.evident not in places:
         raise ValueError("scores do not fit the solver")
     if judge.n_outputs != blank.judge.n_outputs:
         raise ValueError("outputs do not fit each other")
     outputs = len(judge.strengths) * judge.n_outputs
     shapes = [(count, outputs) for count in setup.weight_counts()]
-    nodes = _nodes(shapes, arrays, setup)
+    nodes = _nodes(shapes, arrays, setup, blank)
     nowhere = np.zeros(outputs)  # how far weights reach matters while a task is learnt
     shares = [share(setup.scaling, node, nowhere) for node in nodes[: len(setup.partition)]]
-    if arrays["offset"].shape != (outputs,):
+    offset = arrays.get("offset", nowhere)
+    if offset.shape != (outputs,) or ("offset" not in arrays and blank.past is None):
         raise ValueError("what centring adds to the intercept does not fit its outputs")
     return replace(
         blank,
@@ -179,21 +194,21 @@ def _path(blank: StreamState, described: dict[str, Any], arrays: dict[str, Array
         judge=judge,
         agreed=float(described["agreed"]),
         stiffness=Stiffness(*(float(part) for part in described["stiffness"])),
-        discount=float(described["discount"]),
-        tested=float(described["tested"]),
-        evidence=Evidence(*(float(part) for part in described["evidence"])),
         account=_account(arrays),
-        coefficients=coefficients(setup, shares)._replace(offset=arrays["offset"]),
+        coefficients=coefficients(setup, shares)._replace(offset=offset),
     )
 
 
 def _nodes(
-    shapes: list[tuple[int, int]], arrays: dict[str, Array], setup: Setup
+    shapes: list[tuple[int, int]], arrays: dict[str, Array], setup: Setup, blank: StreamState
 ) -> list[NodeState]:
     nodes = []
+    weightless, dtype = blank.past is not None and not blank.turned, blank.schema.dtype
     for k, shape in enumerate(shapes):
         prefix = f"node{k}."
         own = {key.removeprefix(prefix): a for key, a in arrays.items() if key.startswith(prefix)}
+        if weightless:
+            own["weights"] = np.zeros(shape, dtype)
         node = NodeState.from_arrays(own)
         if setup.homes and k < len(setup.partition):
             if node.weights.shape != (0, shape[1]) or token_of(node) is None or len(own) != 2:
@@ -242,4 +257,4 @@ def _account(arrays: dict[str, Array]) -> Account | None:
 
 def _records(kind: str, names: tuple[str, ...], arrays: dict[str, Array]) -> list[Any]:
     rows = zip(*(arrays[f"{kind}.{key}"].tolist() for key in names), strict=True)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    return [{k: None if v != v else v for k, v in zip(names, row, strict=True)} for row in rows]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from .common.arrays import Array
+from .common.arrays import MOST_SQUARES, Array, sum_of_squares
 from .common.checks import one_of
 from .common.outputs import Outputs
-from .common.words import one_line
+from .common.words import one_line, too_large
 from .errors import ConcheError, DataError, ParameterError, StreamError
 from .estimators import CoCoAClassifier, CoCoARegressor, ConcheClassifier, ConcheRegressor
-from .estimators.base import LinearModel
+from .estimators.base import Asked, LinearModel
 from .estimators.connection import connect
 from .estimators.inputs import Schema
 from .model_file import Run, load_run, save
@@ -33,6 +34,7 @@ LARGEST_PATH = 64 << 20  # bytes of coefficients kept for the error matrix
 LARGEST_SPARSE_PATH = 16 << 20  # the same where the columns themselves take little
 Report = Callable[[str, Mapping[str, Any], list[str]], None]
 Stream = FileStream | NodeStream
+M = TypeVar("M", bound=LinearModel)
 
 
 def make_model(
@@ -53,8 +55,6 @@ def make_model(
     own = {key: value for key, value in options.items() if value is not None}
     if solver == "memory" and not getattr(parameters.get("network"), "central", True):
         own.setdefault("rank", 0)  # said aloud, so that the model's file is the same wherever it is
-    if solver == "memory" and getattr(parameters.get("network"), "secure", False):
-        own["sums"] = True
     if own or solver == "elastic-net":
         given["solver"] = option(solver, **own)
     elif solver != "memory":
@@ -157,19 +157,59 @@ def _features_mark(stream: Stream, task: Task, names: list[str], partition: Part
 
 
 def train(
-    model: LinearModel,
-    stream: Stream,
+    model: M,
+    stream: Stream | Iterable[Task],
     *,
-    run: Run | None = None,
-    classes: Any = None,
-    checkpoint: Path | None = None,
-    report: Report = lambda name, record, new: None,
-) -> Run:
-    """Learn the tasks that the model has not seen, and answer the run; as `learning`."""
-    run = _new_run(model, stream) if run is None else run
-    options: dict[str, Any] = dict(classes=classes, checkpoint=checkpoint, report=report)
-    *_, last = run, *learning(model, stream, run=run, **options)
-    return last
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[str, Mapping[str, Any]], None] | None = None,
+) -> M:
+    """Learn a whole stream, as ``conche train`` does: with every task's errors before and after.
+
+    Parameters
+    ----------
+    model : one of Conche's estimators; it is trained in place.
+    stream : a `FileStream`, a `NodeStream`, or tasks one after another.
+    checkpoint : a folder that has the model after every task; where it has one already, the model
+        goes on from there. For streams of files.
+    progress : is told every task's name and its record in ``tasks_``.
+
+    Returns
+    -------
+    The model.
+
+    Examples
+    --------
+    >>> import conche
+    >>> tasks = conche.gaussian_tasks(n_tasks=3, n_samples=50, n_features=8, n_shared=8, seed=0)
+    >>> model = conche.train(conche.ConcheRegressor(n_nodes=2), tasks)
+    >>> [record["after"] < 0.02 for record in model.tasks_]
+    [True, True, True]
+    """
+    tell = progress or (lambda name, record: None)
+    if isinstance(stream, FileStream | NodeStream):
+        folder = None if checkpoint is None else Path(checkpoint)
+        known, run = begin(model, stream, folder, resume=folder is not None)
+        if known is not model:
+            model.take_over(known)
+        for _ in learning(
+            model,
+            stream,
+            run=run,
+            checkpoint=folder,
+            report=lambda name, record, _: tell(name, record),
+        ):
+            pass
+        return model
+    if checkpoint is not None:
+        raise ParameterError("checkpoint is for streams of files, which can be read again")
+    tasks = iter(stream)
+    task = next(tasks, None)
+    while task is not None:
+        later = next(tasks, None)  # the last task ends with the ridge of all rows
+        learn_task(model, task, None, Asked(errors=True, last=later is None))
+        tell(str(task.name or model.n_tasks_seen_), model.tasks_[-1])
+        task = later
+    return model
 
 
 def learning(
@@ -204,7 +244,7 @@ def learning(
         # resumed from, which the checkpoint replaces, unless a finished model has it, too
         replaced = i > first or (checkpoint is not None and first and not run.shared)
         before = model.state_ if replaced else None
-        learn_task(model, task, classes)
+        learn_task(model, task, classes, Asked(errors=True, last=i == len(stream) - 1))
         sums = tuple(own for _, own in task.X.files)
         target = target_mark(task.y, task.sample_weight)
         mark = Mark(len(task.y), target, model.state_.mark, sums)
@@ -229,18 +269,19 @@ def finish(
     save(model, out, timings=False, run=replace(run, shared=False))  # the same stream, same bytes
 
 
-def learn_task(model: LinearModel, task: Task, classes: Any) -> None:
+def learn_task(model: LinearModel, task: Task, classes: Any, asked: Asked) -> None:
     """One task of a stream; what is wrong with it is said with its name."""
     options = {"sample_weight": task.sample_weight}
     if is_classifier(model) and not hasattr(model, "state_"):
         options["classes"] = classes
     target = target_of(task, model)
     try:
-        model.partial_fit(task.X, target, **options)
+        model.learn(task.X, target, asked, **options)
     except StreamError:
         raise
     except ConcheError as error:
-        raise type(error)(f"task {task.name}: {one_line(error)}") from error
+        named = f"task {task.name}: " if task.name else ""
+        raise type(error)(f"{named}{one_line(error)}") from error
 
 
 def check_settings(model: LinearModel, stream: Stream) -> None:
@@ -261,7 +302,10 @@ def target_of(task: Task, model: LinearModel) -> Array:
             f"task {task.name}: the target is text here, and was numbers: labels need --classify "
             f"from the first task on"
         )
-    return task.y.astype(float)
+    y = task.y.astype(float)
+    if not sum_of_squares(y) < MOST_SQUARES:
+        raise DataError(f"task {task.name}: {too_large('the target')}")
+    return y
 
 
 def _graph(model: LinearModel) -> str | None:

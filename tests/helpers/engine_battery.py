@@ -24,15 +24,13 @@ ray_there = pytest.mark.skipif(
 
 SOLVERS: tuple[dict[str, Any], ...] = (
     dict(solver="exact"),
-    dict(solver="damped"),
-    dict(solver=conche.Damped(damping="auto"), scaling="running", fit_intercept=True),
+    dict(solver="damped", scaling="running", fit_intercept=True),
     dict(solver="memory", steps="cg"),
     dict(solver=conche.Memory(rank=0), missing="mean", scaling="first"),
     dict(solver=conche.Memory(rank=8), steps="cg"),
-    dict(solver=conche.Memory(damping="auto"), scaling="running", fit_intercept=True, steps="cg"),
     dict(solver=conche.ElasticNet(0.05), scaling="running", fit_intercept=True),
     dict(solver=conche.ElasticNet(0.02, rank=4)),
-    dict(solver=conche.Memory(sums=True), scaling="running", fit_intercept=True, steps="cg"),
+    dict(solver=conche.Memory(), scaling="running", fit_intercept=True, steps="cg"),
 )
 # directions have signs and a basis of their own, and so have rows that nodes have mixed
 TURNED = ("gram", "root", "principal", "rows", "targets")
@@ -59,7 +57,7 @@ def cases() -> Iterator[Case]:
     yield from few_entries()
     yield from arriving()
     later = [(t.X, np.digitize(t.y, [-0.3, 0.3]) % (i + 1)) for i, t in enumerate(tasks)]
-    for options in SOLVERS[:1] + SOLVERS[3:6]:
+    for options in SOLVERS[:1] + SOLVERS[2:5]:
         for loss in ("squared", "logistic"):
             both = options | {"n_rounds": 5, "partition": PARTITION, "loss": loss}
             yield conche.CoCoAClassifier, both, later
@@ -74,7 +72,7 @@ def arriving() -> Iterator[Case]:
         (pd.DataFrame(t.X[:, :p], columns=names[:p]), t.y)
         for t, p in zip(tasks, (7, 9, 11), strict=True)
     ]
-    for options in SOLVERS[:1] + SOLVERS[3:]:
+    for options in SOLVERS[:1] + SOLVERS[2:]:
         both = options | {"n_rounds": 5, "partition": [["c[0-2]", "c8"], ["*[3-79]", "c10"]]}
         yield conche.CoCoARegressor, both, frames
     auto = dict(solver=conche.Memory(discount="auto"), steps="cg", partition=PARTITION)
@@ -85,7 +83,7 @@ def mixed() -> Iterator[Case]:
     """A narrow block, which sends itself, beside a wide one: merged exactly, and by range."""
     for n, rank in ((12, 20), (30, 8)):
         tasks = conche.gaussian_tasks(3, n, 80, n_shared=60, noise_var=0.1)
-        options = dict(solver=conche.Memory(rank=rank, damping=1.0), steps="cg", n_rounds=5)
+        options = dict(solver=conche.Memory(rank=rank, ridge=1.0), steps="cg", n_rounds=5)
         groups = {"partition": [[1, 4, 70], [k for k in range(80) if k not in (1, 4, 70)]]}
         yield conche.CoCoARegressor, options | groups, [(t.X, t.y) for t in tasks]
 
@@ -98,7 +96,7 @@ def few_entries() -> Iterator[Case]:
         X = sparse.csr_array(np.where(rng.random(t.X.shape) < 0.2, t.X, 0.0))
         data.append((X, t.y))
     for intercept, damping in ((True, None), (True, 1.0), (False, 1.0)):
-        solver = conche.Memory(rank=8, damping=damping)
+        solver = conche.Memory(rank=8, ridge=damping)
         options = dict(solver=solver, steps="cg", n_rounds=5, fit_intercept=intercept)
         yield conche.CoCoARegressor, options | {"partition": [30, 50]}, data
     labels = [(X, np.digitize(y, [-0.3, 0.3])) for X, y in data]
@@ -114,12 +112,12 @@ def shared() -> Iterator[Case]:
             yield kind, options | {"partition": SEVERAL}, data
     for n, rank in ((12, 20), (30, 8)):
         tasks = conche.gaussian_tasks(3, n, 80, n_shared=60, noise_var=0.1)
-        solver = conche.Memory(rank=rank, damping=1.0)
+        solver = conche.Memory(rank=rank, ridge=1.0)
         options = dict(solver=solver, steps="cg", n_rounds=5, partition=[3, 3, 34, 37, 3])
         yield conche.CoCoARegressor, options, [(t.X, t.y) for t in tasks]
     # beyond 100 kB, which Ray sends in another way
     tasks = conche.gaussian_tasks(2, 500, 209, n_shared=150, noise_var=0.1)
-    solver = conche.Memory(rank=30, damping=1.0)
+    solver = conche.Memory(rank=30, ridge=1.0)
     options = dict(solver=solver, steps="cg", n_rounds=2, partition=[3, 3, 100, 100, 3])
     yield conche.CoCoARegressor, options, [(t.X, t.y) for t in tasks]
 
@@ -154,10 +152,21 @@ def _differences(
     if not apart <= 1e-10:
         yield f"{name}: coefficients differ by {apart:.1e}"
     sent = [[task["bytes"] for task in model.tasks_] for model in (here, there)]
-    if (sent[0] < sent[1]) if several else (sent[0] != sent[1]):
+    if (sent[0] < sent[1]) if several else not same_rounds(here, there):
         yield f"{name}: bytes differ"
     if not same_memory(states(here), states(there)):
         yield f"{name}: memory differs"
+
+
+def same_rounds(here: Model, there: Model) -> bool:
+    """Whether rounds send as much. Which one is a task's last may be up to rounding, where all that
+    is left is rounding."""
+    for t in range(1, here.n_tasks_seen_ + 1):
+        some, others = ([r["bytes"] for r in m.history_ if r["task"] == t] for m in (here, there))
+        both = min(len(some), len(others))
+        if some[:both] != others[:both] or len(some) + len(others) > 2 * both + 1:
+            return False
+    return True
 
 
 def states(model: Model) -> list[NodeState]:
@@ -172,16 +181,25 @@ def same_memory(some: list[NodeState], others: list[NodeState]) -> bool:
     """
     return all(
         a.kept.keys() - {"rotation"} == b.kept.keys() - {"rotation"}
-        and all(_same(a.kept[k], b.kept[k], turned=k in TURNED) for k in a.kept)
+        and all(_same(a.kept[k], b.kept[k], k in TURNED, _size(some, a, k)) for k in a.kept)
         for a, b in zip(some, others, strict=True)
     )
 
 
-def _same(one: Array, other: Array, turned: bool) -> bool:
+def _size(states: list[NodeState], own: NodeState, name: str) -> float:
+    """Of the numbers that an array was computed from: what remains beside directions is what their
+    squares leave of others, and directions go along with an intercept, which is large, on all
+    nodes."""
+    whole = [state.kept["principal"] for state in states if "principal" in state.kept]
+    if name in ("remainder", "owed") and whole:
+        return max(float(np.max(np.sum(V**2, axis=0), initial=0.0)) for V in whole)
+    return float(np.max(np.abs(own.kept[name]), initial=0.0))
+
+
+def _same(one: Array, other: Array, turned: bool, size: float) -> bool:
     if turned:
         one, other = (np.linalg.svd(x, compute_uv=False) for x in (one, other))
-    rounding = 1e-14 * float(np.max(np.abs(one), initial=0.0))  # an intercept is large there
-    return np.allclose(one, other, rtol=1e-9, atol=max(1e-9, rounding))
+    return np.allclose(one, other, rtol=1e-9, atol=max(1e-9, 1e-14 * size))
 
 
 def in_turns(network: Network) -> list[str]:

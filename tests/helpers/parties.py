@@ -12,6 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from conche.common.arrays import Array
+from conche.common.sealed import unseal
+from conche.nodes import NodeState
+from conche.nodes.scaling import Scaling
 
 from .streams import DATA, need
 
@@ -87,6 +90,19 @@ def small(root: Path) -> None:
             key = {"day": [f"d{i // 24}" for i in order], "hour": [i % 24 for i in order]}
             put(root / folder / f"{task}.csv", key | {k: v[order] for k, v in columns.items()})
     describe(root, NODES)
+
+
+def kept_at_home(root: Path) -> dict[str, float]:
+    """The coefficients, means and scales that the nodes keep at home."""
+    found: dict[str, float] = {}
+    for file in (root / "homes").glob("*.conche"):
+        state = NodeState.from_arrays(unseal(file, 1)[1])
+        coef, _ = Scaling().outward(state.weights, state.numbers)
+        unit = state.kept.get("unit", state.numbers["scale"])
+        for name, array in {"coef": coef, "mean": state.numbers["seen"][1], "unit": unit}.items():
+            values = enumerate(np.ravel(array).tolist())
+            found |= {f"{file.name[:5]} {name} {i}": value for i, value in values}
+    return found
 
 
 def edit(file: Path, change: Callable[[list[list[str]]], object]) -> None:

@@ -20,8 +20,8 @@ OPTIONS = {  # Python's parameters, and what they are called here
     "l1_ratio": "l1-ratio",
     "task_column": "task-column",
 }
-SAME = "solver steps tol network scaling missing loss seed rank damping discount alpha metric drop"
-SAME += " categories dates separator drift energy bandwidth latency device rows workers"
+SAME = "solver steps tol network scaling missing loss seed rank ridge damping discount alpha metric"
+SAME += " drop categories dates separator drift energy bandwidth latency device rows workers"
 SAME += " shared noise rounds trials"
 OPTIONS |= {name: name for name in SAME.split()}
 OF_NODES = ("drop", "categories", "dates", "separator")  # in a TOML file, a node's own

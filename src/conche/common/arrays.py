@@ -19,6 +19,7 @@ from scipy import sparse
 Array = Any  # NumPy's, or of the library that a device has
 Block = Any  # a node's columns of A_t: an array or a scipy.sparse matrix
 CACHE_BYTES = 16 << 20
+MOST_SQUARES = 1e300  # of a column's numbers: beyond, sums of products overflow
 NARROW = 4  # columns of a matrix that is better taken one by one
 
 
@@ -264,6 +265,14 @@ def column_squares(block: Block) -> Array:
     if is_here(block):
         return np.einsum("ij,ij->j", block, block, dtype=float, casting="unsafe")
     return column_dots(block, block)
+
+
+def sum_of_squares(array: Array) -> float:
+    """Of an array of NumPy's, in one pass; not finite where an entry is not, or where it overflows.
+    Not by BLAS, whose threads are in the way of small tasks."""
+    axes = "ij"[: array.ndim]
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.einsum(f"{axes},{axes}->", array, array))
 
 
 def by_columns(block: Block) -> Block:

@@ -51,6 +51,11 @@ def deserved_by_factors(X: Any, n_threads: int | None = None) -> int:
     return (n_threads or available()) if min(X.shape) >= WORTH_ALL_FACTORS else 1
 
 
+def factoring(n: int) -> int:
+    """BLAS threads for factors of a matrix of so many rows."""
+    return available() if n >= WORTH_ALL_FACTORS else 1
+
+
 @contextmanager
 def blas_threads(most: int, factors: int | None = None) -> Iterator[None]:
     """BLAS held to so many threads, in the whole process; SciPy's own, where it has one, to so many

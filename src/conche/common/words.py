@@ -8,9 +8,9 @@ from difflib import get_close_matches
 import numpy as np
 
 
-def number(x: float) -> str:
+def number(x: float | None) -> str:
     """An error as people read it."""
-    if np.isnan(x):
+    if x is None or np.isnan(x):
         return "-"
     return "unbounded" if np.isinf(x) else f"{x:.3f}" if x < 1e4 else f"{x:.1e}"
 
@@ -34,6 +34,18 @@ def counted(count: int, noun: str) -> str:
     ('1 task', '8 nodes')
     """
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def too_large(what: str) -> str:
+    """Why numbers cannot be learnt from that are far beyond any unit.
+
+    >>> too_large("column 'a'")
+    "column 'a' is too large: its squares overflow; scale it"
+    """
+    return f"{what} is too large: its squares overflow; scale it"
+
+
+TOO_LARGE = too_large("some column")  # which one, is found where they have names
 
 
 def one_line(error: BaseException) -> str:

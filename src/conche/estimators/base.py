@@ -7,21 +7,23 @@ from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Self
 
-import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from ..common.arrays import Array, here, is_here, like, on_gpu
 from ..common.checks import flag, one_of, real, whole
-from ..common.device import DEVICES
+from ..common.device import DEVICES, find_device
 from ..common.words import counted
 from ..errors import DeviceWarning, NearSquareWarning, ParameterError
+from ..memory import Past
 from ..network import DeviceNetwork, Network, meet
 from ..nodes import NodeState, Partition, Scaling, Setup
-from ..nodes.scaling import MISSING, SCALINGS
+from ..nodes.scaling import MISSING
 from ..nodes.solvers import SolverOption, option
+from ..nodes.solvers.base import Meeting
+from ..nodes.solvers.options import About
 from ..rounds import STEPS, Loss
-from ..rounds.losses import LOSSES
+from ..rounds.losses import LOSSES, get_loss
 from ..tasks.columns import Columns
 from ..tasks.node_columns import NodeColumns
 from .connection import Connection, connect
@@ -30,11 +32,12 @@ from .elsewhere import check_homes, own_scores
 from .fitted import Fitted, Held
 from .gap import Account
 from .growth import with_columns
-from .inputs import Inputs, Schema, check_features
+from .inputs import Inputs, Schema, check_features, named
 from .judge import Judge
 from .labels import Labels
-from .rivals import after_all, begun
-from .state import Lesson, Settings, StreamState, frozen
+from .state import Lesson, Settings, StreamState, after_task, frozen
+
+SCALINGS = (None, "standard", "first", "running")
 
 
 class Targets(NamedTuple):
@@ -45,6 +48,17 @@ class Targets(NamedTuple):
     flat: bool
     labels: Labels | None = None
     weights: Array | None = None  # of the samples
+    histogram: bytes = b""  # of labels: how often each comes
+
+
+class Asked(NamedTuple):
+    """What is to be told of a task beside what is learnt."""
+
+    errors: bool = False  # its errors before and after
+    last: bool = False  # whether it is the stream's last task
+
+
+PLAIN = Asked()
 
 
 class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn ships no types
@@ -111,7 +125,7 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
             )
         return new
 
-    def _learn(self, inputs: Inputs, targets: Targets, reset: bool) -> None:
+    def _learn(self, inputs: Inputs, targets: Targets, reset: bool, asked: Asked = PLAIN) -> None:
         """Learn one task; nothing changes if it fails, or is interrupted."""
         device = self._where(inputs, None if reset else self.state_)
         connection = self._connect(reset, device)
@@ -126,6 +140,9 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
             self.steps,
             int(self.n_rounds),
             self.tol,
+            errors=asked.errors,
+            last=asked.last,
+            histogram=targets.histogram,
         )
         wire = connection.network
         try:
@@ -137,10 +154,10 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
                 state, added = with_columns(state, inputs.schema, wire, self.partition)
                 lesson = lesson._replace(added=added)
             self._warn_if_nearly_square(state, inputs.X.shape[0])
-            learnt = after_all(state, meet(wire, state.setup), lesson)
-        except BaseException:
+            learnt = after_task(state, meet(wire, state.setup), lesson)
+        except BaseException as error:
             wire.abandon()
-            raise
+            raise named(error, inputs, targets.weights) from error.__cause__
         self._held = Held(connection, learnt)  # the one assignment that counts
 
     def go_on(self, state: StreamState) -> None:
@@ -148,22 +165,30 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         connection = connect(self.network, state.setup.device)
         connection.network.start(state.setup)
         place = meet(connection.network, state.setup).place
-        rivals = tuple(replace(rival, nodes=place(rival.nodes)) for rival in state.rivals)
-        self._held = Held(connection, replace(state, nodes=place(state.nodes), rivals=rivals))
+        past = _past_on(state.past, state.setup.device)
+        self._held = Held(connection, replace(state, nodes=place(state.nodes), past=past))
+
+    def take_over(self, other: LinearModel) -> None:
+        """Go on with what another model with the same parameters has learnt."""
+        self._held = other._held
+
+    def settle(self) -> None:
+        """Find ridge and weights, if nobody has asked for them since the last task."""
+        state = self.state_
+        if state.past is not None and not state.setup.homes:
+            self._held = Held(self._held.connection, replace(state, found=state.solved))
 
     def drop_node(self, node: int) -> Departure:
         """Let a node leave, and its columns with it; the others make up for them as far as their
         memory knows how. Answers what it has cost."""
         self.check_stream()
         check_departure(self.state_, node)
-        connection, paths = self._held.connection, (self.state_, *self.state_.rivals)
-        left = [without_node(path, self.node_states(path), node) for path in paths]
-        setup = left[0][0].setup
-        connection.network.start(setup)
-        place = meet(connection.network, setup).place
-        first, *others = (replace(path, setup=setup, nodes=place(path.nodes)) for path, _ in left)
-        self._held = Held(connection, replace(first, rivals=tuple(others)))
-        return left[0][1]
+        connection = self._held.connection
+        left, departure = without_node(self.state_, self.node_states(), node)
+        connection.network.start(left.setup)
+        place = meet(connection.network, left.setup).place
+        self._held = Held(connection, replace(left, nodes=place(left.nodes)))
+        return departure
 
     def node_states(self, state: StreamState | None = None) -> list[NodeState]:
         """Every node's state, wherever it is; last the coordinator's, where it has one."""
@@ -207,31 +232,32 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         """A stream that is about to begin: nodes with zero weights."""
         setup, settings = self.make_setup(inputs.schema)
         setup, network = replace(setup, device=connection.device), connection.network
-        enough = setup.solver.enough(sum(setup.partition.weight_counts()))
-        strengths = setup.solver.strengths()
-        if not targets.loss.quadratic and enough < np.inf:  # samples left out are too hard to tell
-            strengths = strengths[:1]
-        judge = Judge.of(strengths, targets.Y.shape[1], enough)
+        judge = Judge.of(setup.solver.strengths(targets.loss.quadratic), targets.Y.shape[1])
         network.start(setup)
         outputs = len(judge.strengths) * judge.n_outputs
         placed = meet(network, setup).place(setup.fresh(outputs, inputs.schema.dtype))
-        weights = sum(setup.partition.weight_counts())
+        sums = setup.solver.meeting is Meeting.SUMS
         account = None
-        if setup.solver.remembers:
+        if setup.solver.remembers and not sums:
             account = Account.of(judge.strengths, judge.n_outputs)
-        return begun(
-            StreamState(
-                settings,
-                setup,
-                inputs.schema,
-                placed,
-                judge,
-                targets.flat,
-                weights,
-                targets.labels,
-                account,
-            )
+        return StreamState(
+            settings,
+            setup,
+            inputs.schema,
+            placed,
+            judge,
+            targets.flat,
+            inputs.schema.n_features,
+            targets.labels,
+            account,
+            turned=self._turned(inputs.schema) if sums else "",
         )
+
+    def _turned(self, schema: Schema) -> str:
+        """How a lossless memory's nodes hide their columns."""
+        if isinstance(self.network, Network) and self.network.secure:
+            return "together"
+        return "each" if schema.homes else ""
 
     def _continued(self, connection: Connection) -> StreamState:
         """The stream so far, if the parameters still allow for it to go on."""
@@ -245,42 +271,60 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
 
     def _carried(self, connection: Connection) -> StreamState:
         """The stream so far, on another device."""
-        paths = (self.state_, *self.state_.rivals)
-        states = [self.node_states(path) for path in paths]
-        setup = replace(self.state_.setup, device=connection.device)
+        state, states = self.state_, self.node_states()
+        setup = replace(state.setup, device=connection.device)
         connection.network.start(setup)
-        place = meet(connection.network, setup).place
-        pairs = zip(paths, states, strict=True)
-        first, *others = (replace(path, setup=setup, nodes=place(own)) for path, own in pairs)
-        return replace(first, rivals=tuple(others))
+        past = _past_on(state.past, connection.device)
+        return replace(
+            state, setup=setup, nodes=meet(connection.network, setup).place(states), past=past
+        )
 
     def make_setup(
-        self, schema: Schema, partition: Partition | None = None, begun: int | None = None
+        self,
+        schema: Schema,
+        partition: Partition | None = None,
+        begun: int | None = None,
+        turned: str | None = None,
     ) -> tuple[Setup, Settings]:
         """What the nodes are made with for these columns, and the settings behind it; where columns
         have come since, ``partition`` says where they are, and the stream was ``begun`` with so
-        many weights."""
+        many columns, which its nodes have ``turned`` or not."""
+        settings = self._settings(begun or schema.n_features, schema.sparse)
+        sums = settings.solver.meeting is Meeting.SUMS
+        constant = self.fit_intercept and not sums  # sums centre by themselves
         if partition is None:
+            names = schema.names
             partition = Partition.make(
-                schema.n_features, self.n_nodes, self.partition, self.fit_intercept, schema.names
+                schema.n_features, self.n_nodes, self.partition, constant, names
             )
-        settings = self._settings(begun or sum(partition.weight_counts()), schema.sparse)
-        centred = self.scaling is not None or settings.solver.remembers
-        scaling = Scaling(self.scaling, self.missing, bool(self.fit_intercept) and centred)
+        turned = self._turned(schema) if turned is None else turned
+        scaled, centred = self.scaling, self.scaling is not None or settings.solver.remembers
+        if sums:
+            scaled, centred = None, bool(turned)
+        elif scaled == "standard":
+            scaled = "first"
+        scaling = Scaling(scaled, self.missing, bool(self.fit_intercept) and centred)
         device = "cpu" if self.device is None or self._unfit(schema.sparse) else self.device
         check_homes(schema.homes, settings.solver.meeting, device)
         return Setup(settings.solver, partition, scaling, device, schema.homes), settings
 
-    def _settings(self, n_weights: int, sparse_columns: bool) -> Settings:
-        central = not isinstance(self.network, Network) or self.network.central
-        solver = option(self.solver)
-        if isinstance(self.network, Network) and self.network.secure:
-            solver = solver.by_sums()
+    def _settings(self, begun: int, sparse_columns: bool) -> Settings:
+        network = self.network if isinstance(self.network, Network) else None
+        about = About(
+            begun,
+            int(self.seed),
+            network is None or network.central,
+            sparse_columns,
+            get_loss(self.loss).quadratic,
+            self.device not in (None, "cpu"),
+            network is not None and network.secure,
+            self.scaling is not None,
+        )
         return Settings(
             self.n_nodes,
             None if self.partition is None else frozen(self.partition),
             bool(self.fit_intercept),
-            solver.solver(n_weights, int(self.seed), central, sparse_columns),
+            option(self.solver).solver(about),
             self.loss,
             self.scaling,
             self.missing,
@@ -348,3 +392,10 @@ class LinearModel(Fitted, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-l
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.missing == "refuse"
         return tags
+
+
+def _past_on(past: Past | None, device: str) -> Past | None:
+    """What the coordinator keeps, where it works."""
+    if past is None or (device == "cpu" and is_here(past.best.sums.XY)):
+        return past
+    return past.moved(here if device == "cpu" else find_device(device).put)

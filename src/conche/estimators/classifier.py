@@ -12,10 +12,11 @@ from ..common.scores import chosen, error_rate, probabilities, winners
 from ..network import Network
 from ..nodes.solvers import SolverOption
 from ..rounds.losses import LOSSES, get_loss
-from .base import LinearModel, Targets
+from ..tasks.masks import unmasked
+from .base import PLAIN, Asked, LinearModel, Targets
 from .defaults import with_defaults
 from .inputs import check_task, check_weights
-from .labels import Labels
+from .labels import Labels, histogram
 
 
 class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an untyped mixin
@@ -35,6 +36,7 @@ class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an
     ----------
     classes_ : the labels so far, and those that ``classes`` lists.
     coef_ : (1, n_features) for up to two classes, else (n_classes, n_features).
+    ridge_, noise_std_ : as in `CoCoARegressor`; with the squared loss. All classes share one ridge.
 
     Examples
     --------
@@ -96,7 +98,8 @@ class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an
         ----------
         X : n_samples x n_features: an array, a DataFrame or a ``scipy.sparse`` matrix.
         y : n_samples labels: numbers or texts.
-        sample_weight : what each sample counts for; 3 is as much as three of it.
+        sample_weight : what each sample counts for; 3 is as much as three of it. Unequal weights
+            count as fewer rows when memory chooses its ridge.
         """
         return self._fit(X, y, None, sample_weight, reset=True)
 
@@ -108,7 +111,21 @@ class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an
         """
         return self._fit(X, y, classes, sample_weight, reset=not hasattr(self, "state_"))
 
-    def _fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, reset: bool) -> Self:
+    def learn(
+        self, X: Any, y: Any, asked: Asked, sample_weight: Any = None, classes: Any = None
+    ) -> Self:
+        """`partial_fit`, and what else is asked of the task."""
+        return self._fit(X, y, classes, sample_weight, not hasattr(self, "state_"), asked)
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any,
+        sample_weight: Any,
+        reset: bool,
+        asked: Asked = PLAIN,
+    ) -> Self:
         self.check_parameters()
         self._connect(reset)
         loss = get_loss(self.loss)
@@ -119,7 +136,8 @@ class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an
         labels, by_class = labels.counted(inputs.y, weights, self.class_weight)
         weights = weights if by_class is None else by_class * (1 if weights is None else weights)
         Y = labels.targets(inputs.y, inputs.schema.dtype)
-        self._learn(inputs, Targets(Y, loss, False, labels, weights), reset)
+        targets = Targets(Y, loss, False, labels, weights, histogram(inputs.y))
+        self._learn(inputs, targets, reset, asked)
         return self
 
     def _error(self, predictions: Array, Y: Array) -> float:
@@ -147,11 +165,12 @@ class CoCoAClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # an
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy of `predict` for the rows of X."""
+        y, sample_weight = unmasked(y, "y"), unmasked(sample_weight, "sample_weight")
         return float(super().score(as_host(X), as_host(y), sample_weight))
 
 
 @with_defaults(
-    solver="memory", steps="cg", n_rounds=30, tol=1e-6, fit_intercept=True, scaling="first"
+    solver="memory", steps="cg", n_rounds=30, tol=1e-6, fit_intercept=True, scaling="standard"
 )
 class ConcheClassifier(CoCoAClassifier):
     """`CoCoAClassifier` with the defaults we recommend, as in `ConcheRegressor`.

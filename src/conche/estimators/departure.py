@@ -18,6 +18,8 @@ from scipy import linalg
 
 from ..common.arrays import Array
 from ..errors import ParameterError
+from ..memory import Past as Kept
+from ..memory import Solution, gap, solve
 from ..network.base import coefficients, share
 from ..nodes import NodeState, Partition, Setup
 from ..nodes.layout import Layout
@@ -61,7 +63,11 @@ def without_node(
     stays = np.sort(np.concatenate(blocks))
     places = [np.searchsorted(stays, block) for block in blocks]
     setup = replace(old, partition=Partition(places, len(stays), old.partition.intercept))
-    states, rise = _compensated(state, states, node)
+    past = found = None
+    if state.past is not None:
+        past, states, found, rise = _from_sums(state, states, node, stays)
+    else:
+        states, rise = _compensated(state, states, node)
     names = state.schema.names
     schema = replace(
         state.schema,
@@ -75,18 +81,77 @@ def without_node(
         # Of principal directions the probes know H o, columns that went included: no bound is left.
         unknown = account.blind or old.solver.meeting in (Meeting.CENTRE, Meeting.PRINCIPAL)
         account = replace(account, objective=account.objective + rise, blind=unknown)
+    told = coefficients(setup, shares)
+    if found is not None:
+        told = told._replace(offset=told.offset + found.offset)
     new = replace(
         state,
         account=account,
+        past=past,
+        found=found,
         setup=setup,
         schema=schema,
         nodes=states,
-        coefficients=coefficients(setup, shares),
+        coefficients=told,
         moved=True,
     )
+    if state.past is not None:
+        whole, lost = state.gap().objective, float(rise[0])
+        return new, Departure(lost, lost / whole if whole > 0 else np.nan)
     whole = np.nan if state.account is None else float(state.account.objective[new.counted].sum())
     lost = float(rise[new.counted].sum())
     return new, Departure(lost, lost / whole if whole > 0 else np.nan)
+
+
+def _from_sums(
+    state: StreamState, states: list[NodeState], node: int, stays: Array
+) -> tuple[Kept, list[NodeState], Solution | None, Array]:
+    """Sums of the columns that stay: the model is as if the others had never been there. What the
+    objective rises by is told for the ridge that was in force."""
+    assert state.past is not None
+    past, left = state.past, [own for k, own in enumerate(states) if k != node]
+    if state.turned:  # columns were turned together: back to those that stay, and turned anew
+        past, left = _turned_back(state, states, left, stays)
+    else:
+        past = past.of_columns(stays)
+    now = replace(state, past=past)
+    before, wish = state.solved, replace(now.wish, unit=None) if not state.turned else now.wish
+    if wish.ridge is None:
+        same = solve(past.best.sums, wish, before.ridge, keep=True)
+    else:
+        same = solve(past.best.sums, now.wish)
+    about_zero, eps = not state.settings.fit_intercept, float(np.finfo(float).eps)
+    risen = (
+        gap(past.best.sums, same, about_zero, eps)[0]
+        - gap(state.past.best.sums, before, about_zero, eps)[0]
+    )
+    if not state.turned:
+        return past, left, None, np.array([risen])
+    found, path = past.solved(past.best, now.wish)
+    left = [
+        replace(own, weights=own.kept["rotation"] @ found.weights / own.kept["unit"][:, None])
+        for own in left
+    ]
+    return past.with_path(path), left, found, np.array([risen])
+
+
+def _turned_back(
+    state: StreamState, states: list[NodeState], left: list[NodeState], stays: Array
+) -> tuple[Kept, list[NodeState]]:
+    """The past in other coordinates, of the columns that stay."""
+    assert state.past is not None
+    rows = [own.kept["rotation"] for own in left]
+    T = np.concatenate(rows).T  # from coordinates to columns, node by node
+    Q, R = np.linalg.qr(np.random.default_rng().standard_normal((len(stays), len(stays))))
+    Q = Q * np.sign(np.diag(R))
+    ends = np.cumsum([0, *map(len, rows)])
+    turned = [
+        replace(own, kept={**own.kept, "rotation": Q[first:last]})
+        for own, (first, last) in zip(left, pairwise(ends), strict=True)
+    ]
+    past = state.past.of_columns(stays)  # as many coordinates as there are columns
+    changed = state.past.changed(lambda sums: sums.turned(T @ Q))
+    return replace(past, paths=changed.paths), turned
 
 
 def _compensated(

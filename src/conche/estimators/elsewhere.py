@@ -42,7 +42,11 @@ def own_scores(X: NodeColumns, state: StreamState, nodes: Sequence[NodeState]) -
         {"kept": Kept(home, token_of(node) or "", state.setup.scaling, state.judge.outputs)}
         for home, node in zip(state.setup.homes, nodes, strict=False)
     ]
-    return state.shown.of(np.sum(_ask(X, state, told), axis=0)[0])
+    scores = np.sum(_ask(X, state, told), axis=0)[0]
+    if state.past is not None:  # the intercept is the coordinator's
+        assert state.coefficients is not None
+        scores = scores + state.coefficients.offset
+    return state.shown.of(scores)
 
 
 def _ask(X: NodeColumns, state: StreamState, told: Sequence[Mapping[str, Any]]) -> list[Array]:

@@ -28,18 +28,20 @@ from ..network import Lost
 
 @dataclass(frozen=True)
 class OfflineGap:
-    """How far the offline ridge objective is above its minimum, in the unit of the objective:
-    half the sum of squared residuals, plus the ridge."""
+    """How far the ridge objective of all rows is above its minimum."""
 
-    bound: float  #: at most
-    estimate: float
+    bound: float  #: at most, as a share of the objective
+    estimate: float  #: the same, as it is estimated
     error: float  #: of the estimate: one standard error
-    objective: float  #: at the estimate
-    rounds: float = 0.0  #: the part of it that more rounds would have saved; the rest is the rank's
+    objective: float  #: at the estimate: half the squared errors, and the penalty
+    rounds: float = 0.0  #: the share that more rounds would have saved; the rest is the rank's
 
-    def relative(self, value: float) -> float:
-        """As a share of the objective."""
-        return value / self.objective if self.objective > 0 else 0.0
+    def shares(self) -> OfflineGap:
+        """Numbers in the unit of the objective, as shares of it."""
+        whole = self.objective or 1.0
+        parts = (self.bound, self.estimate, self.error, self.rounds)
+        bound, estimate, error, rounds = (part / whole for part in parts)
+        return OfflineGap(bound, estimate, error, self.objective, rounds)
 
 
 @dataclass(frozen=True)
@@ -114,14 +116,15 @@ class Account:
         objective = float(np.sum(self.objective[outputs]))
         rounds = float(np.sum(self.residue[outputs] ** 2))
         if self.blind:
-            return OfflineGap(np.inf, np.inf, np.inf, objective, rounds)
+            return OfflineGap(np.inf, np.inf, np.inf, objective, rounds).shares()
         shed = self.whole[outputs] + np.sqrt(self.owed[outputs])
         roots = shed / np.sqrt(2) + self.residue[outputs]
         bound = float(np.sum(roots**2))
         if self.probed is None or self.ease is None or self.within is None:
-            return OfflineGap(bound, min(rounds, bound), 0.0, objective, rounds)
+            return OfflineGap(bound, min(rounds, bound), 0.0, objective, rounds).shares()
         squares = np.mean(self.probed[:, outputs] ** 2, axis=0)
         most = np.maximum(self.ease[outputs] * squares, self.within[outputs])
         lost = 0.5 * float(np.sum(most))
         spread = float(np.sqrt(2 / len(self.probed)))
-        return OfflineGap(bound, min(lost + rounds, bound), lost * spread, objective, rounds)
+        estimate = min(lost + rounds, bound)
+        return OfflineGap(bound, estimate, lost * spread, objective, rounds).shares()

@@ -3,10 +3,13 @@
 A new column starts with weight zero and no past: it is as if it had been there from the start and
 had never left its mean (zero, where columns are not centred). So the estimate stays what it was,
 and from then on equals the offline solution on data with that value wherever the column was absent.
+A value of a text that the stream knew already (``sky=grey`` where ``sky=rain`` was) is another
+matter: it has been zero.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,34 +19,36 @@ from ..network import Network, meet
 from ..nodes import NodeState
 from ..nodes.layout import Layout
 from ..nodes.partition import by_name, named_blocks
+from ..tasks.encoding import values_beside
 from .inputs import Schema
 from .state import StreamState
 
 
 def with_columns(
     state: StreamState, schema: Schema, network: Network, partition: Any
-) -> tuple[StreamState, tuple[int, ...]]:
-    """The stream with the columns that ``schema`` has at its end, and how many are new on each
-    node. They go where the names in ``partition`` say, else to the smallest node."""
+) -> tuple[StreamState, tuple[tuple[bool, ...], ...]]:
+    """The stream with the columns that ``schema`` has at its end; and of those, node by node,
+    whether they were zero so far. They go where the names in ``partition`` say, else to the
+    smallest node."""
     old = state.setup.partition
     homes = _places(state, schema, partition)
     grown = old.grown(homes)
     setup = replace(state.setup, partition=grown)
     joining = len(grown) - len(old)
-    paths = [state, *state.rivals]
-    placed = [path.nodes for path in paths]
+    nodes = state.nodes
     if joining:
-        before = meet(network, state.setup)
-        placed = [_joined(before.fetch(path.nodes), path, joining) for path in paths]
+        nodes = _joined(meet(network, state.setup).fetch(nodes), state, joining)
     network.start(setup)
     if joining:
-        placed = [meet(network, setup).place(states) for states in placed]
-    first, *others = (
-        replace(path, setup=setup, schema=schema, nodes=own, moved=True)
-        for path, own in zip(paths, placed, strict=True)
+        nodes = meet(network, setup).place(nodes)
+    assert schema.names is not None
+    new = schema.names[state.schema.n_features :]
+    zero = values_beside(new, frozenset(schema.names[: state.schema.n_features]))
+    added = tuple(
+        tuple(name in zero for name, home in zip(new, homes, strict=True) if home == k)
+        for k in range(len(grown))
     )
-    added = np.bincount(homes, minlength=len(grown))
-    return replace(first, rivals=tuple(others)), tuple(added.tolist())
+    return replace(state, setup=setup, schema=schema, nodes=nodes, moved=True), added
 
 
 def _places(state: StreamState, schema: Schema, partition: Any) -> list[int]:
@@ -78,8 +83,8 @@ def _numbers(state: StreamState, partition: Any) -> dict[int, int]:
     return {block: int(holder[places[name]]) for name, block in meant.items()}
 
 
-def _joined(states: list[NodeState], path: StreamState, joining: int) -> list[NodeState]:
+def _joined(states: Sequence[NodeState], state: StreamState, joining: int) -> list[NodeState]:
     """The nodes' states, with new nodes that have no columns yet, but the past's directions."""
-    K = len(path.setup.partition)
-    bare = states[0].laid_out(path.setup.solver, Layout.of(np.zeros(0, dtype=int)), False)
+    K = len(state.setup.partition)
+    bare = states[0].laid_out(state.setup.solver, Layout.of(np.zeros(0, dtype=int)), False)
     return [*states[:K], *[bare] * joining, *states[K:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,13 +12,28 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from ..common.arrays import Array, here, in_double, is_double, on_gpu, space
-from ..common.words import one_line
+from ..common.arrays import (
+    MOST_SQUARES,
+    Array,
+    column_squares,
+    here,
+    in_double,
+    is_double,
+    on_gpu,
+    space,
+    sum_of_squares,
+)
+from ..common.words import TOO_LARGE, one_line, too_large
 from ..errors import DataError
 from ..nodes.home import Home
+from ..tasks.chosen import warn_of_absent
 from ..tasks.columns import Aligned, Columns
+from ..tasks.encoding import text_of, values_beside
+from ..tasks.masks import unmasked
 
 DTYPES = (np.float64, np.float32)
+MOST_WEIGHT = 1e100  # of a sample: beyond, it is the weight that makes squares overflow
+FILLS = "missing='mean' fills them"
 
 
 @dataclass(frozen=True)
@@ -56,6 +72,7 @@ def check_task(
         raise DataError(f"{name} requires y to be passed, but the target y is None")
     if schema is not None:
         X, schema = aligned(X, schema, gaps)
+    X, y = unmasked(X, "X", gaps, FILLS), unmasked(y, "the target")
     if isinstance(X, Columns):
         return _check_columns(X, y, schema)
     if on_gpu(X):
@@ -68,21 +85,73 @@ def check_task(
     X, y = _validated(stand_in, X, gaps, y=y, reset=schema is None, dtype=dtype, **checks)
     names = getattr(stand_in, "feature_names_in_", None)
     named = None if names is None else tuple(names.tolist())
+    _check_size(X, y, named)
     is_sparse = sparse.issparse(X) if schema is None else schema.sparse
     return Inputs(X, y, Schema(X.shape[1], named, np.dtype(X.dtype).name, is_sparse))
+
+
+def _check_size(X: Any, y: Any, names: Sequence[str] | None) -> None:
+    """Refuse what would overflow, before anything is learnt from it."""
+    if X.shape[1] and np.max(_squares(X)) >= MOST_SQUARES:
+        raise DataError(name_overflow(X, y, names))
+    check_target_size(y)
+
+
+def check_target_size(y: Any) -> None:
+    """The same of a target alone."""
+    if y.dtype.kind == "f" and not sum_of_squares(y.astype(float, copy=False)) < MOST_SQUARES:
+        raise DataError(too_large("the target"))
+
+
+def name_overflow(X: Any, y: Any, names: Sequence[str] | None, weights: Array | None = None) -> str:
+    """What to say where sums have overflowed: the first column, or else the target, whose squares
+    do so in double precision; if none does, the largest column.
+
+    Parameters
+    ----------
+    X, y : a task, of finite numbers or NaN.
+    names : of its columns, where they have any.
+    weights : of the samples, where they have any.
+    """
+    if weights is not None and np.max(weights) > MOST_WEIGHT:
+        return f"sample_weight {np.max(weights):g} of sample {np.argmax(weights)} is too large"
+    squares = _squares(X)
+    large = squares >= MOST_SQUARES
+    if not large.any() and not np.sum(_squares(y.reshape(len(y), -1))) < MOST_SQUARES:
+        return too_large("the target")
+    j = int(np.argmax(large if large.any() else squares))
+    return too_large(f"column {j}" if names is None else f"column {names[j]!r}")
+
+
+def named(error: BaseException, task: Inputs, weights: Array | None) -> BaseException:
+    """What went wrong in learning a task; of an overflow, with its culprit's name."""
+    overflowed = isinstance(error, DataError) and str(error) == TOO_LARGE
+    if not overflowed or isinstance(task.X, Columns):  # files are checked when they are read
+        return error
+    return DataError(name_overflow(task.X, task.y, task.schema.names, weights))
+
+
+def _squares(X: Any) -> Array:
+    """Every column's squares, in double precision; what is missing counts for nothing."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.asarray(here(column_squares(X)))
+        if np.isnan(squares).any():
+            squares = column_squares(np.where(np.isnan(X), 0.0, X))
+    return squares
 
 
 def aligned(X: Any, schema: Schema, gaps: bool, may_grow: bool = True) -> tuple[Any, Schema]:
     """X with its columns in the order of the stream's, and the schema with those that are new.
 
     Only columns with names can come later, or stay away: what a task does not have counts as
-    missing.
+    missing, but ``sky=grey`` is zero beside ``sky=rain``.
     """
     names = _names(X)
     if names is None or schema.names is None or names == schema.names:
         return X, schema
     there, known = set(names), set(schema.names)
-    absent = [name for name in schema.names if name not in there]
+    zero = values_beside(schema.names, there)
+    absent = [name for name in schema.names if name not in there and name not in zero]
     new = tuple(name for name in names if name not in known)
     if absent and not gaps:
         raise DataError(
@@ -92,6 +161,10 @@ def aligned(X: Any, schema: Schema, gaps: bool, may_grow: bool = True) -> tuple[
     if len(there) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise DataError(f"column {twice!r} is there twice")
+    was_text = {text_of(name) for name in schema.names} - {text_of(name) for name in names}
+    for name in new:
+        if name in was_text:
+            raise DataError(f"column {name!r} has numbers here, and was a text before")
     if new and not may_grow:
         raise DataError(f"column {new[0]!r} was not there in training")
     if len(absent) == len(schema.names):
@@ -100,7 +173,10 @@ def aligned(X: Any, schema: Schema, gaps: bool, may_grow: bool = True) -> tuple[
     assert whole.names is not None
     if isinstance(X, Columns):
         return Aligned.to(X, whole.names), whole
-    return X.reindex(columns=list(whole.names)), whole
+    frame = X.reindex(columns=list(whole.names))
+    for name, beside in zero.items():
+        frame[name] = X[beside] * 0  # what is missing stays so
+    return frame, whole
 
 
 def _names(X: Any) -> tuple[str, ...] | None:
@@ -115,6 +191,7 @@ def check_weights(weights: Any, n_samples: int) -> Array | None:
     """What samples weigh: numbers that are not negative, and not all zero."""
     if weights is None:
         return None
+    weights = unmasked(weights, "sample_weight")
     try:
         w = np.asarray(weights, dtype=float)
     except (TypeError, ValueError):
@@ -132,9 +209,14 @@ def check_weights(weights: Any, n_samples: int) -> Array | None:
 
 
 def check_features(name: str, X: Any, schema: Schema, gaps: bool) -> Any:
-    """Features to predict from: columns like the stream's."""
-    if gaps:
+    """Features to predict from: columns like the stream's. Those that are missing altogether may be
+    filled, but not in silence."""
+    X = unmasked(X, "X", gaps, FILLS)
+    if gaps or values_beside(schema.names or (), _names(X) or ()):
+        before = X
         X, _ = aligned(X, schema, gaps, may_grow=False)
+        if before is not X:
+            _tell_absent(before, schema)
     if on_gpu(X):
         return _there(X, schema.n_features, gaps)
     if _is_plain(X, schema):
@@ -144,6 +226,15 @@ def check_features(name: str, X: Any, schema: Schema, gaps: bool) -> Any:
     if X.shape[1] != schema.n_features:
         raise DataError(f"X has {X.shape[1]} columns, the model {schema.n_features}")
     return X.read()
+
+
+def _tell_absent(X: Any, schema: Schema) -> None:
+    """Warn of columns of the stream's that X has none of."""
+    names, there = schema.names or (), _names(X) or ()
+    zero = values_beside(names, there)
+    absent = [name for name in names if name not in there and name not in zero]
+    if absent:
+        warn_of_absent("X", absent, names)
 
 
 def _is_plain(X: Any, schema: Schema) -> bool:
@@ -168,10 +259,8 @@ def _is_plain_target(y: Any, X: Array, multi_output: bool = False, y_numeric: bo
 
 
 def _is_finite(array: Array) -> bool:
-    """Whether all entries are, in one pass; False too where their sum overflows. Not by BLAS, whose
-    threads are in the way of small tasks."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.add.reduce(array, axis=None)))
+    """Whether all entries are, and their squares; False too where the sum of those overflows."""
+    return sum_of_squares(array) < MOST_SQUARES
 
 
 def _stand_in(name: str, schema: Schema | None) -> Any:
@@ -214,6 +303,7 @@ def _check_there(
     X = _there(X, None if schema is None else schema.n_features, gaps)
     rows = np.zeros((X.shape[0], 1))  # scikit-learn looks at a target only beside columns
     _, y = _validated(_stand_in(name, None), rows, gaps, y=_target(y), reset=True, **checks)
+    _check_size(X, y, None)
     if schema is None:
         return Inputs(X, y, Schema(X.shape[1], None, "float64" if is_double(X) else "float32"))
     return Inputs(X, y, schema)
@@ -255,4 +345,5 @@ def _check_columns(X: Columns, y: Any, schema: Schema | None) -> Inputs:
         raise DataError(f"X has {X.shape[0]} rows but y has {len(y)}")
     if y.dtype.kind == "f" and not np.all(np.isfinite(y)):
         raise DataError("the target has missing or infinite values")
+    check_target_size(y)
     return Inputs(X, y, new)

@@ -8,6 +8,7 @@ from typing import Any, Self
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import NotFittedError, check_is_fitted
 
+from ..tasks.masks import unmasked
 from .base import LinearModel
 
 
@@ -39,6 +40,7 @@ class StreamPipeline(Pipeline):  # type: ignore[misc]  # scikit-learn ships no t
 
     def partial_fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Learn one more task; ``options`` go to the last step's ``partial_fit``."""
+        X = unmasked(X, "X", gaps=True)  # a step may fill what is missing, but knows of no mask
         steps: list[tuple[str, Any]] = []
         for name, step in self.steps[:-1]:
             if step is None or step == "passthrough":

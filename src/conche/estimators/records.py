@@ -10,9 +10,11 @@ class RoundRecord(TypedDict):
 
     task: int  # counted from 1
     round: int  # counted from 1
-    residual: float  # root mean square of y - A w after the round (of the loss's gradient)
-    loss: float  # mean loss over samples after the round, summed over outputs
-    bound: float  # how far the objective is above its optimum at most, in the unit of the loss
+    residual: float | None  # root mean square of y - A w after it (of the loss's gradient)
+    loss: float | None  # mean loss over samples after the round, summed over outputs
+    bound: (
+        float | None
+    )  # how far the objective is above its optimum at most, in the unit of the loss
     bytes: int  # sent between coordinator and nodes in this round, both ways, all nodes
     seconds: float
     accuracy: float  # of the nodes' own solutions: what is left of their gradients; 0 is exact
@@ -20,13 +22,14 @@ class RoundRecord(TypedDict):
 
 
 class TaskRecord(TypedDict):
-    """One task, as ``tasks_`` shows it."""
+    """One task, as ``tasks_`` shows it. Of lossless memory, errors are known where they were asked
+    for, as `conche.train` does."""
 
     task: int  # counted from 1
-    before: float  # its error before it was learnt: mean square, or error rate
-    after: float
+    before: float | None  # its error before it was learnt: mean square, or error rate
+    after: float | None
     samples: int
     bytes: int  # sent between coordinator and nodes
     seconds: float
-    gap: float  # how far the offline objective is above its minimum, as a share of it (an estimate)
-    gap_bound: float  # the same, at most; infinity where nobody knows
+    gap: float | None  # how far the objective of all rows is above its minimum: a share (estimated)
+    gap_bound: float | None  # the same, at most; infinity where nobody knows

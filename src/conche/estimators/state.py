@@ -7,24 +7,29 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..common.arrays import Array, is_here, like, space
 from ..common.outputs import Outputs
+from ..common.threads import blas_threads, factoring
 from ..errors import OfflineGapWarning, ParameterError
-from ..network import Coefficients, Network, Placed
+from ..memory import Past, Solution, Wish, gap
+from ..network import CentralNetwork, Coefficients, Network, Placed
 from ..nodes import Setup
 from ..nodes.solvers import Context
+from ..nodes.solvers.base import Meeting
+from ..nodes.solvers.lossless import Lossless
 from ..rounds import Job, Loss, Outcome, Round, choose_steps, learn
 from ..rounds.losses import Weighed
 from .arrivals import Stiffness, shares
 from .gap import Account, OfflineGap
 from .inputs import Schema
-from .judge import Evidence, Judge
+from .judge import Judge, likeliest
 from .labels import Labels
+from .lossless import after_sums, enough_memory
 from .records import RoundRecord, TaskRecord
 
 AT_HOME = (
@@ -49,7 +54,8 @@ class Settings(NamedTuple):
 def frozen(partition: Any) -> tuple[Any, ...]:
     """Sizes or lists of columns, as values that can be compared."""
     try:
-        return tuple(tuple(np.asarray(b).tolist()) if np.ndim(b) else int(b) for b in partition)
+        blocks = [np.asarray(b, dtype=object).tolist() for b in partition]
+        return tuple(tuple(b) if isinstance(b, list) else int(b) for b in blocks)
     except (TypeError, ValueError):
         raise ParameterError(
             f"partition={partition!r} must list block sizes, or columns per block"
@@ -73,10 +79,9 @@ class StreamState:
     labels: Labels | None = None  # of a classifier
     account: Account | None = None  # memory: what it has lost
     stiffness: Stiffness = field(default_factory=Stiffness)  # of what it keeps
-    discount: float = 1.0  # the weight of the past per task
-    tested: float = 0.0  # mean loss of the last task before it was learnt
-    evidence: Evidence = field(default_factory=Evidence)  # for it, where several are tried
-    rivals: tuple[StreamState, ...] = ()  # the stream with the others
+    past: Past | None = None  # lossless memory: what the coordinator keeps
+    turned: str = ""  # lossless memory: whether columns stay hidden; "each" by its node, "together"
+    found: Solution | None = None  # what was found of it when the last task was learnt
     agreed: float = 0.0  # the damping that the nodes agreed on
     coefficients: Coefficients | None = None  # None before the first task
     history: tuple[RoundRecord, ...] = ()
@@ -111,28 +116,80 @@ class StreamState:
         """The damping in force."""
         return self.agreed * self.judge.strength
 
+    @property
+    def discount(self) -> float:
+        """The weight of the past per task."""
+        return self.setup.solver.discounts[0] if self.past is None else self.past.best.discount
+
+    @property
+    def wish(self) -> Wish:
+        """What is asked of a solution of the past."""
+        assert self.past is not None
+        known = self.past.unit
+        unit = {None: np.ones(len(known)), "first": known}.get(self.settings.scaling)
+        common = bool(self.turned) or self.schema.sparse  # sparse columns are left as they are
+        if common:
+            unit = np.ones(len(known))
+        ridge = cast(Lossless, self.setup.solver).ridge
+        shared = self.labels is not None
+        return Wish(self.settings.fit_intercept, ridge, unit, shared, common)
+
+    @cached_property
+    def solved(self) -> Solution:
+        """The ridge solution of all rows so far: with the ridge that is the likeliest now."""
+        assert self.past is not None
+        if self.found is not None and self.found.final:
+            return self.found
+        p = len(self.past.unit)
+        threads = factoring(self.past.best.sums.order)
+        with enough_memory(p, self.setup.device), blas_threads(threads):
+            return self.past.solved(self.past.best, self.wish)[0]
+
+    def gap(self) -> OfflineGap:
+        """How far the objective of all rows is above its minimum, by the solution at hand."""
+        assert self.past is not None
+        found = self.found or self.solved
+        about_zero = not self.settings.fit_intercept
+        eps = float(np.finfo(self.schema.dtype).eps)
+        objective, off = gap(self.past.best.sums, found, about_zero, eps)
+        return OfflineGap(off, 0.0, off, objective).shares()
+
+    @cached_property
     def _weights(self) -> Coefficients:
         """What the coordinator has; refused where it has nothing."""
-        assert self.coefficients is not None
         if self.setup.homes:
             raise ParameterError(AT_HOME)
-        return self.coefficients
+        assert self.coefficients is not None
+        if self.past is None or self.turned:
+            return self.coefficients
+        found = self.solved
+        return self.coefficients._replace(weights=found.weights, offset=found.offset)
+
+    @property
+    def ridge(self) -> Array:
+        """What is added per squared weight to the squared errors, outputs x columns."""
+        penalty = self.solved.penalty
+        if self.turned:  # one for all coordinates: of a column, in its unit
+            units = self._weights.units
+            assert units is not None
+            penalty = units[:, None] ** 2 * penalty.max(axis=0)
+        return self.shown.among(penalty).T
 
     @cached_property
     def inner_coef(self) -> Array:
         """n_outputs x n_features: with that of the class which has not appeared yet."""
-        weights = self._weights().weights[:, self.judge.outputs]
+        weights = self._weights.weights[:, self.judge.outputs]
         own = weights[: self.schema.n_features].T
         return _read_only(np.array(own, order="C", dtype=self.schema.dtype))
 
     @cached_property
     def inner_intercept(self) -> Array:
         """One number for each of those."""
-        weights = self._weights().weights[:, self.judge.outputs]
+        weights = self._weights.weights[:, self.judge.outputs]
         own = np.zeros(self.judge.n_outputs, weights.dtype)
         if self.setup.partition.intercept:
             own = weights[self.schema.n_features]
-        offset = self._weights().offset[self.judge.outputs]
+        offset = self._weights.offset[self.judge.outputs]
         return _read_only((own + offset).astype(self.schema.dtype))
 
     @cached_property
@@ -156,6 +213,10 @@ class StreamState:
     def snapshot(self) -> dict[str, Array]:
         """The estimate as it is now, of all outputs, by name, with a first axis for the tasks."""
         now = {"coef": self.inner_coef[None], "intercept": self.inner_intercept[None]}
+        if self.past is not None and self.found is not None and not self.turned:
+            dtype = self.schema.dtype  # the last ridge may still have been in force
+            coef, intercept = self.found.weights.T[None], self.found.offset[None]
+            now = {"coef": coef.astype(dtype), "intercept": intercept.astype(dtype)}
         if self.coefficients is not None and self.coefficients.means is not None:
             now["means"] = self.coefficients.means[None]
         return now
@@ -178,7 +239,16 @@ class Lesson(NamedTuple):
     steps: str
     n_rounds: int
     tol: float | None
-    added: tuple[int, ...] = ()  # columns that each node has for the first time
+    added: tuple[tuple[bool, ...], ...] = ()  # whether each node's new columns were zero so far
+    errors: bool = False  # whether errors before and after are asked for
+    last: bool = False  # whether it is the stream's last task, as far as is known
+    histogram: bytes = b""  # of labels
+
+    def since(self, state: StreamState) -> Outputs | None:
+        """How its outputs begin from those of the stream so far, if labels have come."""
+        if self.labels is None or state.labels is None:
+            return None
+        return self.labels.since(state.labels)
 
 
 def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamState:
@@ -190,10 +260,10 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     network : started with ``state.setup``.
     lesson : the task.
     """
+    if state.setup.solver.meeting is Meeting.SUMS:
+        return after_sums(state, cast(CentralNetwork, network), lesson)
     clock = time.perf_counter()
-    began = None
-    if lesson.labels is not None and state.labels is not None:
-        began = lesson.labels.since(state.labels)
+    began = lesson.since(state)
     judge, outputs = state.judge.going_on(began)
     fading = state.stiffness.fading(state.labels, lesson.labels)
     state = replace(state, labels=lesson.labels, began=began)
@@ -212,8 +282,8 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
         lesson.added,
     )
     done = learn(network, state.nodes, job, steps, lesson.n_rounds)
-    tested = float(np.sum(done.tested[judge.outputs]))
-    judge = judge.having_seen(done.tested, done.left_out, context.weight)
+    account = _accounted(state, lesson.loss, done, outputs)
+    judge = judge.having_seen(done.tested, likeliest(account, done.lost, done.context))
     now = replace(state, judge=judge)
     shown, counted = now.shown, now.counted
     before, after = (
@@ -222,18 +292,16 @@ def after_task(state: StreamState, network: Network, lesson: Lesson) -> StreamSt
     number = len(state.tasks) + 1
     if state.setup.solver.remembers and lesson.tol and not np.all(done.certified[counted]):
         _warn_of_rounds(number, lesson.n_rounds, lesson.tol)
-    account = _accounted(state, lesson.loss, done, outputs)
-    gap = None if account is None else account.gap(counted)
+    lost = None if account is None else account.gap(counted)
     rounds = [_shown(r, number, i, counted) for i, r in enumerate(done.rounds, start=1)]
-    record = _record(done, number, (before, after), time.perf_counter() - clock, gap)
-    _warn_of_gap(record, gap, state)
+    record = _record(done, number, (before, after), time.perf_counter() - clock, lost)
+    _warn_of_gap(record, lost, state)
     return replace(
         state,
         nodes=done.placed,
         judge=judge,
         account=account,
         stiffness=_stiffness(state, job, lesson, done),
-        tested=tested,
         agreed=done.context.damping,
         coefficients=done.coefficients,
         history=(*state.history, *rounds),
@@ -285,8 +353,8 @@ def _record(
         samples=len(done.after),
         bytes=sum(r.sent for r in done.rounds),
         seconds=seconds,
-        gap=np.inf if gap is None else gap.relative(gap.estimate),
-        gap_bound=np.inf if gap is None else gap.relative(gap.bound),
+        gap=np.inf if gap is None else gap.estimate,
+        gap_bound=np.inf if gap is None else gap.bound,
     )
 
 
@@ -319,9 +387,9 @@ def _warn_of_rounds(task: int, n_rounds: int, tol: float) -> None:
 
 def _warn_of_gap(record: TaskRecord, gap: OfflineGap | None, state: StreamState) -> None:
     """Once in a stream, where it is the rank that has lost so much."""
-    if gap is None or not NOTABLE < gap.relative(gap.estimate - gap.rounds) < np.inf:
+    if gap is None or not NOTABLE < gap.estimate - gap.rounds < np.inf:
         return
-    if any(NOTABLE < task["gap"] < np.inf for task in state.tasks):
+    if any(NOTABLE < (task["gap"] or 0.0) < np.inf for task in state.tasks):
         return
     warnings.warn(
         f"after task {record['task']} the offline objective is about {record['gap']:.1%} above "

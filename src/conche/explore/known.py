@@ -27,10 +27,11 @@ def known_of(
     given = {k: v for k, v in model.get_params(deep=False).items() if v != defaults.get(k)}
     given.pop("network", None)
     partition, schema = model.partition_, model.state_.schema
-    paths = model.state_, *model.state_.rivals  # with discount="auto", several pasts
-    states = [model.node_states(path) for path in paths]
-    nodes_of = [node for path in states for node in path]
-    kept = sum(array.nbytes for node in nodes_of for array in node.to_arrays().values())
+    states = model.node_states()
+    past = model.state_.past
+    kept = sum(array.nbytes for node in states for array in node.to_arrays().values())
+    if past is not None:  # weights follow from it
+        kept = 8 * sum(path.sums.numbers for path in past.paths)
     names = schema.names
     nodes = [
         {"columns": len(own), "some": [] if names is None else [names[j] for j in own[:3]]}
@@ -50,6 +51,7 @@ def known_of(
         "samples": sum(record["samples"] for record in tasks),
         "columns": schema.n_features,
         "classes": None if classes is None else classes.tolist(),
+        "ridge": model.told_ridge(),
         "options": {name: str(value) for name, value in given.items()},
         "nodes": nodes,
         "homes": [home.folder for home in schema.homes] or None,
@@ -60,8 +62,8 @@ def known_of(
     }
 
 
-def _home_files(homes: Sequence[Home], states: Sequence[Sequence[NodeState]]) -> list[str] | None:
+def _home_files(homes: Sequence[Home], states: Sequence[NodeState]) -> list[str] | None:
     """Where the nodes keep what the model needs, each on its own machine; None: it has all."""
-    pairs = [pair for path in states for pair in zip(homes, path, strict=False)]
+    pairs = zip(homes, states, strict=False)
     found = [str(home.file(token)) for home, node in pairs if (token := token_of(node))]
     return list(dict.fromkeys(found)) or None

@@ -116,8 +116,7 @@ def matrix_of(found: Evaluation, on: str = "test") -> dict[str, Any]:
         "forgetting": found.forgetting,
         "seen": [mean_of(row[: i + 1]) for i, row in enumerate(values)] if square else None,
         "all": [mean_of(row) for row in values],
-        "offline": found.offline,
-        "offline_average": None if found.offline is None else mean_of(found.offline),
+        "beside": {method: mean_of(values) for method, values in found.yardsticks.items()},
     }
 
 

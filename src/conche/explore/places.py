@@ -15,7 +15,7 @@ from ..node_stream import NodeStream
 from ..tasks import FileStream
 from ..tasks.stream_file import is_description
 from ..tasks.tables import SUFFIXES
-from ..training import CHECKPOINT, Stream, make_model, train
+from ..training import CHECKPOINT, Stream, begin, learning, make_model
 from .model import description
 from .shown import Loading
 
@@ -80,7 +80,9 @@ def of_stream(place: str, target: str | None, nodes: int | None) -> Loading:
         with tempfile.TemporaryDirectory(prefix="conche-") as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the page says how far from offline it is
             model = make_model("memory", labels, {}, n_nodes=K, missing="mean", scaling="first")
-            run = train(model, stream)
+            model, run = begin(model, stream, None, resume=False)
+            for so_far in learning(model, stream, run=run):
+                run = so_far
             file = Path(folder) / "model.conche"
             save(model, file, run=run)
             explored = [place, "--target", target, "--nodes", str(K)]

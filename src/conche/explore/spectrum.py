@@ -9,6 +9,7 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..estimators.base import LinearModel
+from ..memory import correlations
 
 MOST_VALUES = 600  # that are shown
 WIDEST = 4096  # columns of a matrix whose eigenvalues are found
@@ -23,6 +24,8 @@ def spectrum_of(model: LinearModel) -> dict[str, Any] | None:
     squares. ``rank`` counts the intercept's direction as well, which is not among the values.
     ``share`` is the kept part of all curvature. None where nothing is kept.
     """
+    if model.state_.past is not None:
+        return _of_sums(model)
     states = [node.to_arrays() for node in model.node_states()]
     values, cut, rank = _pooled(model, states[-1]), 0.0, 0
     if values is None:
@@ -39,6 +42,29 @@ def spectrum_of(model: LinearModel) -> dict[str, Any] | None:
         "weights": sum(model.partition_.weight_counts()),
         "share": float(values.sum()) / total if total > 0 else 1.0,
         "cut": cut,
+    }
+
+
+def _of_sums(model: LinearModel) -> dict[str, Any] | None:
+    """Of all columns on correlations, in units of the ridge where there is one for all."""
+    state = model.state_
+    assert state.past is not None
+    sums = state.past.best.sums
+    if min(sums.p, WIDEST) < sums.p and sums.B is None:
+        return None
+    values, unit = correlations(sums), "sum of squares on standardised columns"
+    ridge = np.unique(state.solved.ridge)
+    if len(ridge) == 1 and 0 < ridge[0] < np.inf:
+        values, unit = values / ridge[0], "in units of the ridge"
+    values = np.sort(_but_for_rounding(np.maximum(values, 0.0)))[::-1]
+    return {
+        "values": values[:MOST_VALUES],
+        "n_values": len(values),
+        "rank": None,
+        "unit": unit,
+        "weights": sums.p,
+        "share": 1.0,
+        "cut": 0.0,
     }
 
 

@@ -51,8 +51,7 @@ def _matrix(found: Mapping[str, Any], values: Sequence[Sequence[float]]) -> Tabl
 def _average(found: Mapping[str, Any]) -> Table:
     count = len(found["all"])
     named = {"tasks learnt": range(1, count + 1), "seen": found["seen"], "all": found["all"]}
-    if found["offline_average"] is not None:
-        named["offline"] = [found["offline_average"]] * count
+    named |= {method: [level] * count for method, level in found["beside"].items()}
     return of_columns({name: column for name, column in named.items() if column is not None})
 
 

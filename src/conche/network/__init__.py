@@ -9,7 +9,6 @@ from .device import Boundary, DeviceNetwork
 from .elastic_net import CandidateNetwork
 from .graph import Graph
 from .local import LocalNetwork
-from .mixed import MixedNetwork
 from .pooled import PooledNetwork
 from .principal import PrincipalNetwork
 
@@ -28,7 +27,6 @@ __all__ = [
 
 MEETINGS = {
     Meeting.POOL: PooledNetwork,
-    Meeting.MIXED: MixedNetwork,
     Meeting.CANDIDATES: CandidateNetwork,
     Meeting.PRINCIPAL: PrincipalNetwork,
 }

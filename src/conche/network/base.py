@@ -31,12 +31,14 @@ class Coefficients(NamedTuple):
     offset: Array  # n_outputs: what centring adds to the intercept
     means: Array | None  # of the columns, where missing values are filled with them
     reach: Array  # n_outputs: sum of columns' lengths times |weights|, which rounding is a share of
+    units: Array | None = None  # of the columns, where nodes have fixed them
 
 
 def share(scaling: Scaling, state: NodeState, reach: Array) -> Coefficients:
     """What one node's state amounts to, outside: the coefficients of its own columns."""
     weights, offset = scaling.outward(state.weights, state.numbers)
-    return Coefficients(here(weights), here(offset), scaling.means(state.numbers), here(reach))
+    means, units = scaling.means(state.numbers), state.kept.get("unit")
+    return Coefficients(here(weights), here(offset), means, here(reach), units)
 
 
 def coefficients(setup: Setup, shares: Sequence[Coefficients]) -> Coefficients:
@@ -51,7 +53,9 @@ def coefficients(setup: Setup, shares: Sequence[Coefficients]) -> Coefficients:
     means = [part.means for part in shares if part.means is not None]
     filled = partition.join(means, intercept=False) if means else None
     reach = np.sum([part.reach for part in shares], axis=0)
-    return Coefficients(weights, offset, filled, reach)
+    units = [part.units for part in shares if part.units is not None]
+    fixed = partition.join(units, intercept=False) if units else None
+    return Coefficients(weights, offset, filled, reach, fixed)
 
 
 class Lost(NamedTuple):
@@ -65,6 +69,8 @@ class Lost(NamedTuple):
     probed: Array | None = None  # o.E d for random directions o: probes x outputs
     ease: Array | float = 0.0  # x.(H + R)^-1 x over x.x for directions that were cut, per strength
     pairs: tuple[Array, ...] = ()  # o.H o' and o.o' for all pairs of those directions
+    volume: Array | None = None  # log det (I + B B^T / s), per strength, where all rows B are kept
+    constant: Array | float = 0.0  # the intercept's square in units of its ridge, per output
     whole: bool = False  # whether the task's objective was that of all tasks so far
     blind: bool = False  # whether something was lost that nobody has counted
 
@@ -136,11 +142,6 @@ class Network(ABC):
     def voices(self, context: Context) -> int:
         """How many propose at the same time: steps that allow for the others are 1/K of it."""
         return context.n_nodes
-
-    def leverage(self, rows: Array) -> Array | None:
-        """How much some samples bend their own predictions: strengths x rows; None where nobody
-        knows."""
-        return None
 
     @abstractmethod
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:

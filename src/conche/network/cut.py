@@ -33,6 +33,8 @@ class Cut(NamedTuple):
     W: Array
     squares: Array  # of the lengths of V', whose rows are orthogonal
     norm: float  # of B^T B - V'^T V', at most
+    found: Array  # squares of all directions that were found, as long as they were
+    beyond: float  # and of all others, together
 
 
 class Directions(NamedTuple):
@@ -41,6 +43,8 @@ class Directions(NamedTuple):
     V: Array  # None where nobody has them all
     squares: Array
     norm: float
+    found: Array
+    beyond: float = 0.0
 
 
 class Rows(Protocol):
@@ -69,7 +73,7 @@ class Gathered:
             return self._by_columns(rank)
         few = rows <= 2 * rank
         cut = exact_cut(self.gram(), rank, columns) if few else range_cut(self, rank, columns)
-        return Directions(cut.W.T @ self.B, cut.squares, cut.norm)
+        return Directions(cut.W.T @ self.B, *cut[1:])
 
     def _by_columns(self, rank: int) -> Directions:
         xp = space(self.B)
@@ -79,7 +83,8 @@ class Gathered:
         some = like(self.B, np.random.default_rng([self.seed, rows]).standard_normal(rows)) @ self.B
         best = U[:, -rank:]
         left = positive(squares[-rank:]) * like(squares, 1 - share)
-        return Directions((best * (left**0.5 * xp.sign(some @ best))).T, here(left), norm)
+        V = (best * (left**0.5 * xp.sign(some @ best))).T
+        return Directions(V, here(left), norm, here(squares))
 
     def sketch(self, width: int) -> Array:
         """Adding rows up is cheaper than a product."""
@@ -127,7 +132,7 @@ def range_cut(rows: Rows, rank: int, n_columns: int) -> Cut:
     known = seen[:-1, :]
     beyond = max(float(seen[-1, 0] - space(seen).linalg.trace(known)), 0.0)
     cut = exact_cut(known, rank, n_columns, beyond)
-    return Cut(Q @ cut.W, cut.squares, cut.norm)
+    return cut._replace(W=Q @ cut.W)
 
 
 def exact_cut(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> Cut:
@@ -146,7 +151,8 @@ def exact_cut(G: Array, rank: int, n_columns: int, beyond: float = 0.0) -> Cut:
     U = U * xp.where(high >= -low, xp.ones_like(high), -xp.ones_like(high))  # the same everywhere
     share, norm = shortened(here(squares), rank, n_columns, beyond)
     left = np.maximum(here(squares)[-len(share) :], 0.0) * (1 - share)
-    return Cut(U[:, -len(share) :] * like(U, np.sqrt(1 - share)), left, norm)
+    W = U[:, -len(share) :] * like(U, np.sqrt(1 - share))
+    return Cut(W, left, norm, here(squares), beyond)
 
 
 def shortened(
@@ -160,6 +166,13 @@ def shortened(
     share = np.divide(level, kept, out=np.ones_like(kept), where=kept > level)
     norm = (float(rest[-1]) if first else 0.0) + beyond
     return share, max(norm, min(level, float(np.max(kept))))
+
+
+def volume(cut: Directions, rows: int, n_columns: int, strength: float) -> float:
+    """log det (I + B B^T / s), as if all directions that were not found were alike."""
+    found, others = np.maximum(cut.found, 0.0), max(min(rows, n_columns) - len(cut.found), 1)
+    more = others * np.log1p(cut.beyond / others / strength)
+    return float(np.sum(np.log1p(found / strength)) + more)
 
 
 def orthonormal(Y: Array) -> Array:

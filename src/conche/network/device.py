@@ -54,7 +54,7 @@ class DeviceNetwork(LocalNetwork):
         # whether some nodes would keep more of their past than others
         mixed = setup.solver.remembers and min(counts) <= WIDEST_BLOCK < max(counts)
         filled = max(counts) * len(counts) > MOST_FILLED * sum(counts)
-        pooled = setup.solver.meeting in (Meeting.POOL, Meeting.MIXED)
+        pooled = setup.solver.meeting in (Meeting.POOL, Meeting.SUMS)
         return not (len(counts) == 1 or pooled or mixed or filled)
 
     def begin(self, X: Any, placed: Placed, start: Start = PLAIN) -> Opening:
@@ -143,12 +143,6 @@ class Boundary(Wrapped):
 
     def voices(self, context: Context) -> int:
         return self.inner.voices(context)
-
-    def leverage(self, rows: Array) -> Array | None:
-        with self.device.guarded():
-            found = self.inner.leverage(rows)
-        self.overhead = self.inner.overhead
-        return None if found is None else here(found)
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
         with self.device.guarded():

@@ -240,9 +240,6 @@ class CandidateNetwork(PooledNetwork):
         self._state = None
         return whole, (*placed, NodeState(learning.weights, kept))
 
-    def leverage(self, rows: Array) -> None:
-        """Nobody knows."""
-
     @property
     def _whole(self) -> bool:
         """Whether there is room for all columns."""

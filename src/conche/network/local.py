@@ -101,7 +101,8 @@ class LocalNetwork(InProcess, CentralNetwork):
 
     def stacks(self, setup: Setup, states: Sequence[NodeState]) -> bool:
         """Whether one node is to have everybody's columns: not where they have been turned."""
-        together = setup.solver.meeting is Meeting.POOL and not (self.apart or setup.homes)
+        pools = setup.solver.meeting in (Meeting.POOL, Meeting.SUMS)
+        together = pools and not (self.apart or self.secure or setup.homes)
         here = together and setup.device == "cpu" and len(setup.partition) > 1
         return here and not any("rotation" in state.kept for state in states)
 

@@ -55,7 +55,7 @@ class Merge:
             return found, self._tell(found.V, None)
         cut = self._cut()
         V = None if self.held is None else cut.W.T @ self.held.B
-        return Directions(V, cut.squares, cut.norm), self._tell(V, cut.W)
+        return Directions(V, *cut[1:]), self._tell(V, cut.W)
 
     def _cut(self) -> Cut:
         many = self.rows > 2 * self.rank

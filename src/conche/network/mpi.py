@@ -34,6 +34,7 @@ from .secure import Sums, Veil, Veiled, check_count, check_secure, without_sums
 from .words import Scales
 
 T = TypeVar("T")
+SOME = ("means", "units")  # of a node's share, that it may not have
 
 
 class MPINetwork(CentralNetwork):
@@ -237,10 +238,8 @@ class MPINetwork(CentralNetwork):
             self._gather_each([getattr(one, name) for one in own])
             for name in ("weights", "offset", "reach")
         )
-        means: list[Any] = [None] * len(weights)
-        if own[0].means is not None:
-            means = self._gather_each([one.means for one in own])
-        shares = map(Coefficients, weights, offsets, means, reaches)
+        means, units = (self._gather_some([getattr(one, name) for one in own]) for name in SOME)
+        shares = map(Coefficients, weights, offsets, means, reaches, units)
         whole = coefficients(setup, list(shares))
         if sums is not None:
             whole = whole._replace(offset=sums[0], reach=sums[1])
@@ -279,6 +278,12 @@ class MPINetwork(CentralNetwork):
         head, raw = packed(own)
         parts = zip(self._gather(head), self._gather(raw), strict=True)
         return self.placement.in_order([unpacked(head, raw) for head, raw in parts])
+
+    def _gather_some(self, own: Sequence[Array | None]) -> list[Any]:
+        """The same of what all nodes have, or none of them."""
+        if own[0] is None:
+            return [None] * sum(map(len, self.placement.nodes))
+        return list(self._gather_each([part for part in own if part is not None]))
 
     def _gather(self, own: Array) -> list[Array]:
         """Every rank's flat array, on every rank."""

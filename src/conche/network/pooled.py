@@ -73,7 +73,7 @@ class PooledNetwork(Wrapped):
     def grown(self, state: NodeState, start: Start) -> NodeState:
         """The past of all columns, with the new ones, which have none, in their nodes' places."""
         assert self.setup is not None
-        partition, added = self.setup.partition, list(start.added)
+        partition, added = self.setup.partition, [len(own) for own in start.added]
         sizes = [n - more for n, more in zip(partition.weight_counts(), added, strict=True)]
         holds = [partition.intercept and k == 0 for k in range(len(sizes))]
         layout = Layout.grown(sizes, added, holds)
@@ -144,9 +144,6 @@ class PooledNetwork(Wrapped):
     def voices(self, context: Context) -> int:
         """One has all columns."""
         return 1
-
-    def leverage(self, rows: Array) -> Array | None:
-        return self._one().ask("leverage", rows)
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
         assert self.setup is not None

@@ -14,27 +14,23 @@ import numpy as np
 from ..common.arrays import (
     Array,
     bytes_of,
-    column_dots,
     here,
     joined,
-    like,
     parts_of,
     ratio,
-    zeros,
 )
 from ..common.linear import with_diagonal
 from ..nodes import Proposal
 from ..nodes.scalars import PenaltyScalars, SpectralScalars
 from ..nodes.solvers import Context
 from ..nodes.solvers.cholesky import Bordered, Cholesky, robust_cholesky
-from ..nodes.solvers.leaning import LEANING
 from ..nodes.solvers.principal import PrincipalMemory
 from .base import CentralNetwork, Coefficients, Lost, Placed
+from .cut import Directions, volume
 from .merge import Merge
 from .wrapper import Wrapped
 
 ROUNDING = 1e-13  # relative: of products of directions
-LEANS = 4  # steps towards how far samples lean
 MOST_ROWS = 2048  # of sparse columns, whose products the coordinator factorises as they are
 
 
@@ -47,12 +43,13 @@ class PrincipalNetwork(Wrapped):
         self._cut, self._whole = 0.0, False
         self._squares = np.zeros(0)  # of the directions' lengths
         self._least = np.zeros(1)
+        self._merged: Directions | None = None
+        self._volume: Array | None = None
         self._context: Context | None = None
-        self._exact: list[Bordered] = []  # the problem's own factors, where rounds knew all rows
 
     def factorise(self, context: Context) -> None:
         """Merge the directions, and factorise what they say of all nodes together."""
-        self._context, self.overhead, self._exact = context, 0, []
+        self._context, self.overhead = context, 0
         self.inner.factorise(context)
         rows = context.past_rows + context.n_samples
         self._whole = self._solver().sparse and self._solver().rank < rows <= MOST_ROWS
@@ -67,6 +64,18 @@ class PrincipalNetwork(Wrapped):
                 self._coarse = [Bordered(products / s, border / s**0.5) for s in context.each]
         else:
             self._merge()
+        self._volume = self._volumes(rows)
+
+    def _volumes(self, rows: int) -> Array | None:
+        """log det (I + B B^T / s), for every strength: exactly where all rows are known, and nearly
+        in the first task, in which nothing can have been lost. None elsewhere."""
+        assert self._context is not None and self.setup is not None
+        if rows <= self._solver().rank or (self._whole and not self._context.past_rows):
+            return np.array([factor.log_det for factor in self._coarse])
+        if self._context.past_rows or self._merged is None:
+            return None
+        columns = sum(self.setup.partition.weight_counts())
+        return np.array([volume(self._merged, rows, columns, s) for s in self._context.each])
 
     def _merge(self) -> None:
         assert self._context is not None and self.setup is not None
@@ -80,7 +89,8 @@ class PrincipalNetwork(Wrapped):
         else:
             known = (solver.rank, solver.seed, self._whole, solver.sums)
             merge = Merge(self.inner, widths, rows, *known)
-            (_, self._squares, self._cut), norm = merge.run()
+            self._merged, norm = merge.run()
+            self._squares, self._cut = self._merged.squares, self._merged.norm
             self._least = np.array([s / (s + norm) for s in self._context.each])
             self.overhead += merge.sent
             coarse = parts_of(self._sum("coarse"), len(self._context.each), axis=0)
@@ -103,8 +113,6 @@ class PrincipalNetwork(Wrapped):
     def conclude(self, curvature: Array | None, g: Array) -> Lost | None:
         """What the directions that were cut before this task have cost in it. Rows that are
         remembered with other weights than they were learnt with are merged again."""
-        if self._whole:
-            self._exact = [factor for factor in self._coarse if isinstance(factor, Bordered)]
         if curvature is not None:
             self.inner.total("weigh", curvature)
         if curvature is not None or self._whole:
@@ -115,14 +123,15 @@ class PrincipalNetwork(Wrapped):
         told = here(self.inner.total("witness", seen))
         growth = float(here(self.inner.largest("growth"))[0])
         probed, rest = np.split(told, [seen.shape[1]])
-        moved, spread, owed, along = rest[0], rest[1], rest[2], rest[3:]
+        moved, spread, owed, constant, along = *rest[:4], rest[4:]
         t = self._correct(self._sum("cut", np.zeros((0, 0))))
         self._count(seen, told, t)
         lengths, bent = here(self._sum("cut", t))
         pairs = np.split(here(self._sum("bent")), 2)
         owed = self._beyond(owed, along)
         ease = ratio(bent, lengths)
-        return Lost(self._cut, moved, spread, owed, growth, probed, ease, tuple(pairs))
+        lost = Lost(self._cut, moved, spread, owed, growth, probed, ease, tuple(pairs))
+        return lost._replace(volume=self._volume, constant=constant)
 
     def _beyond(self, squares: Array, along: Array) -> Array:
         """b.(V'^T V' + s)^-1 b from |b|^2 and V' b: Woodbury, with orthogonal directions (up to
@@ -134,45 +143,8 @@ class PrincipalNetwork(Wrapped):
         return np.maximum(squares - held, ROUNDING * squares) / s
 
     def end(self, curvature: Array | None = None) -> tuple[Coefficients, Placed]:
-        self._coarse, self._exact = [], []
+        self._coarse = []
         return self.inner.end(curvature)
-
-    def leverage(self, rows: Array) -> Array:
-        """Where rounds knew all rows, C = B^T B + P, and a.C^-1 a is 1 less the diagonal of
-        (I + B P^-1 B^T)^-1."""
-        if self._exact:
-            assert self._context is not None
-            places = self._context.past_rows + rows
-            return np.array([1 - factor.inverse_diagonal(places) for factor in self._exact])
-        t = self._correct(self._sum("leverage", rows, np.zeros((0, 0))))
-        self._count(t)
-        roughly = self._sum("leverage", rows, t)
-        assert self._context is not None
-        if self._context.past_rows + self._context.n_samples <= self._solver().rank:
-            return roughly  # C is all there is
-        return roughly * like(roughly, self._lean(rows))
-
-    def _lean(self, rows: Array) -> Array:
-        """By how much a.C^-1 a is to be multiplied to be a.T^-1 a, T the problem's own curvature,
-        in the mean over some samples a; strengths x 1.
-
-        u.A T^-1 A^T u for random signs u is the sum of a.T^-1 a, and conjugate gradients on T with
-        C before it add it up: the first term, with a step of one, is the same for C.
-        """
-        s = self._sum("lean", rows)
-        beta = first = last = found = zeros(s, 1, s.shape[1])
-        for i in range(LEANS):
-            t = self._correct(s)
-            rz = self._sum("lean_on", t)
-            beta = ratio(rz, last) if i else beta
-            answer = self._sum("lean_along", beta)
-            Bq, qPq = answer[:-1, :], answer[-1:, :]
-            alpha = ratio(rz, column_dots(Bq, Bq)[None, :] + qPq)
-            found, first, last = found + alpha * rz, first if i else rz, rz
-            s = self._sum("lean_back", Bq, alpha)
-            self._count(t, beta, Bq, alpha)
-        parts = (here(x).reshape(-1, LEANING).sum(axis=1) for x in (found, first))
-        return np.clip(ratio(*parts), 0.0, 1e3)[:, None]
 
     def _correct(self, s: Array) -> Array:
         parts = zip(self._coarse, parts_of(s, len(self._coarse)), strict=True)

@@ -25,7 +25,7 @@ class Aboard(Node):
     ) -> Opening:
         with self.device.guarded():
             mark = block_mark(self.number, block) if marked else 0
-            more = start.added[self.number] if start.added else 0
+            more = start.added[self.number] if start.added else ()
             if more:  # a rare thing, and nothing to be quick at
                 state = state.moved(here).grown(self.solver, more, self.intercept)
             there = Start(start.outputs, self.device.put_all(start.root))

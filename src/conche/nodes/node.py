@@ -7,7 +7,7 @@ tasks: a task that is abandoned halfway leaves no trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -58,7 +58,7 @@ class Start(NamedTuple):
 
     outputs: Outputs | None = None  # to go on with, where others were learnt before
     root: Array | None = None  # of the samples' weights, where they have any
-    added: tuple[int, ...] = ()  # columns that each node has for the first time, if any has
+    added: tuple[tuple[bool, ...], ...] = ()  # whether each node's new columns were zero so far
 
 
 PLAIN = Start()
@@ -91,12 +91,17 @@ class NodeState:
         kept = {k: a if k in ON_HOST else move(a) for k, a in self.kept.items()}
         return replace(self, weights=move(self.weights), kept=kept)
 
-    def grown(self, solver: Solver[Any], more: int, intercept: bool) -> NodeState:
-        """With so many columns that are new."""
+    def grown(self, solver: Solver[Any], more: Sequence[bool], intercept: bool) -> NodeState:
+        """With columns that are new; some were zero so far, and not unknown."""
         if not more:
             return self
-        layout = Layout.grown([self.weights.shape[0]], [more], [intercept])
-        return self.laid_out(solver, layout, intercept)
+        layout = Layout.grown([self.weights.shape[0]], [len(more)], [intercept])
+        state = self.laid_out(solver, layout, intercept)
+        if not any(more) or "seen" not in state.numbers:
+            return state
+        seen = state.numbers["seen"].copy()
+        seen[0, -len(more) :][list(more)] = max(seen[0].max(initial=0.0), 1.0)
+        return replace(state, numbers={**state.numbers, "seen": seen})
 
     def laid_out(self, solver: Solver[Any], layout: Layout, intercept: bool) -> NodeState:
         """The state with more columns, or fewer: new ones have weight zero and no past."""
@@ -210,7 +215,7 @@ class Node:
         is to be ``marked``, what the block is known by again.
         """
         mark = block_mark(self.number, block) if marked else 0
-        more = start.added[self.number] if start.added else 0
+        more = start.added[self.number] if start.added else ()
         state = state.only(start.outputs).grown(self.solver, more, self.intercept)
         root = start.root
         block = as_type(block, state.weights.dtype)

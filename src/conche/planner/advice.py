@@ -50,8 +50,8 @@ class Plan:
     >>> plan = conche.plan(1024, 2048, n_tasks=16, n_shared=768, noise_var=0.01)
     >>> [(row["n_nodes"], round(row["error"], 3)) for row in plan.table[:4]]
     [(1, 0.489), (2, 0.356), (4, 0.284), (8, 0.27)]
-    >>> plan.memory.kept_bytes, plan.memory.exchanges  # of the Conche method: a node, and a task
-    (9232, 3)
+    >>> plan.memory.coordinator_bytes, plan.memory.exchanges  # of the Conche method, and a task
+    (4222992, 3)
     """
 
     n_nodes: int

@@ -20,14 +20,12 @@ from ..errors import ParameterError
 from ..network.cut import OVERSAMPLING
 from ..nodes.solvers.principal_block import WIDEST_BLOCK
 from ..nodes.solvers.probes import PROBES
-from ..nodes.solvers.ridge import LEFT_OUT
 from .traffic import DOUBLE, Stream
 
 # seconds: a task, a node, a node's output; an entry of X, in an output; a row of a node of several
-# columns, in an output of any node; a product in X^T X, in a factor, in leverages; an entry of what
-# is kept
+# columns, in an output of any node; a product in X^T X, in a factor; an entry of what is kept
 COSTS = np.array(
-    [1.7e-3, 2.3e-4, 6.3e-5, 1.8e-8, 3.4e-9, 1.8e-7, 1.3e-8, 1.4e-11, 1.24e-11, 8.8e-11, 8.3e-9]
+    [1.7e-3, 2.3e-4, 6.3e-5, 1.8e-8, 3.4e-9, 1.8e-7, 1.3e-8, 1.4e-11, 1.24e-11, 8.3e-9]
 )
 PRODUCT = 6.5e-11  # multiply and add, in products of limited memory
 ROUND = 3e-4, 1.2e-4  # a round, and each of its nodes
@@ -117,8 +115,7 @@ def _base(stream: Stream) -> list[float]:
 def _pooled(stream: Stream) -> Array:
     """What a task of lossless memory amounts to, in the order of `COSTS`."""
     n, P, S = float(stream.n), float(sum(stream.widths)), stream.side_by_side
-    left_out = min(n, LEFT_OUT) if S > 1 else 0
-    return np.array([*_base(stream), n * P**2, S * P**3, S * left_out * P**2, P**2])
+    return np.array([*_base(stream), n * P**2, S * P**3, P**2])
 
 
 def _limited(stream: Stream, rounds: int) -> float:
@@ -137,6 +134,5 @@ def _limited(stream: Stream, rounds: int) -> float:
     factors = (rows + m) * square + S * (cube / 3 + m * square + m**2 * P)
     each = S * (4 * rows * P + 2 * square + 4 * m * P)
     lost = PROBES * (4 * rows * P + S * (2 * square + 2 * m * P))
-    judged = min(n, LEFT_OUT) * S * (square + 2 * m * P) if S > 1 else 0.0
-    work = merge + factors + rounds * each + lost + judged
+    work = merge + factors + rounds * each + lost
     return base + PRODUCT * work + EIGEN * min(some, rows) ** 3

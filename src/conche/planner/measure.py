@@ -22,7 +22,7 @@ from ..common.words import counted, number
 from ..errors import ConcheError
 from ..estimators import CoCoARegressor, ConcheRegressor
 from ..nodes.solvers import Memory
-from ..nodes.solvers.options import default_rank
+from ..nodes.solvers.options import About, default_rank
 from ..tasks import Task
 from . import cost
 from .advice import Plan, rounds_plan
@@ -74,8 +74,8 @@ def measured(tasks: Iterable[Task], question: Question, wanted: Wanted, why: str
     most = min(p, wanted.n_nodes_max or p)
     tried = NODES if most >= NODES[1] else (1, min(most, FEW))
     nodes = sorted({K for K in (*tried, wanted.n_nodes or 1) if most >= K})
-    rank = default_rank(p + 1) if wanted.rank is None else wanted.rank
-    ranks = {rank, default_rank(p + 1), *(int(share * p) for share in SHARES)}
+    rank = default_rank(About(p)) if wanted.rank is None else wanted.rank
+    ranks = {rank, default_rank(About(p)), *(int(share * p) for share in SHARES)}
     on = min(wanted.n_nodes or FEW, p)
     plain = {K: Learner(CoCoARegressor(K, fit_intercept=True, scaling="first")) for K in nodes}
     kept = {m: Learner(ConcheRegressor(on, solver=Memory(rank=m))) for m in sorted(ranks)}

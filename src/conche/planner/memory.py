@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from ..common.arrays import even_sizes
-from ..nodes.solvers.options import default_rank
+from ..nodes.solvers.options import About, default_rank
 from ..paper.theory import best_discount, tracking_error
 from . import cost, twin
-from .choice import Choice, choice
+from .choice import Choice, choice, least
 from .question import MANY_TASKS, Question
 from .terms import Wanted
 from .traffic import DOUBLE, Stream
@@ -60,18 +61,18 @@ def foresee(question: Question, K: int, wanted: Wanted) -> MemoryPlan:
     p, ns, noise = question.n_features, question.n_samples, question.noise_var
     T = min(question.n_tasks, MANY_TASKS)
     similarity, ns = question.similarity(T, [p]), ns[:T]
-    rank = default_rank(p + 1) if wanted.rank is None else wanted.rank
+    rank = default_rank(About(p)) if wanted.rank is None else wanted.rank
     chosen = choice(similarity, ns, noise, rank)
-    damping, error = chosen.likely, chosen.error
+    damping, error = chosen.ridge, chosen.error
     lost = twin.losses(question.shape(K, damping))
-    loss = 0.0 if p < rank else lost.at(rank / (p + 1))
+    loss = 0.0 if p <= rank else lost.at(rank / (p + 1))
     known = Errors(
         rank,
         max(error * (1 + loss), 0.0),  # an estimated similarity may put it below
         loss,
         math.ceil(lost.smallest(wanted.loss) * (p + 1)),
         damping,
-        *_tracking(question, chosen),
+        *_tracking(question, chosen, rank),
     )
     return counted_plan(question, K, wanted, known)
 
@@ -97,16 +98,18 @@ def counted_plan(question: Question, K: int, wanted: Wanted, known: Errors) -> M
     )
 
 
-def _tracking(question: Question, chosen: Choice) -> tuple[float, float, float]:
+def _tracking(question: Question, chosen: Choice, rank: int) -> tuple[float, float, float]:
     """The best discount, and the errors on the newest task with it and without any."""
     if not question.drifts:
         return 1.0, chosen.newest, chosen.newest
-    T = min(question.n_tasks, MANY_TASKS)
-    similarity = question.similarity(T, [question.n_features])
+    T, p = min(question.n_tasks, MANY_TASKS), question.n_features
+    similarity = question.similarity(T, [p])
     ns, noise = question.n_samples[-T:], question.noise_var
-    discount = best_discount(similarity, ns, noise, chosen.likely)
-    best, plain = (
-        float(tracking_error(similarity, ns, noise, share, chosen.likely, [-1])[0])
-        for share in (discount, 1.0)
-    )
-    return discount, max(best, 0.0), max(plain, 0.0)
+
+    def newest(share: float, ridge: float) -> float:
+        return float(tracking_error(similarity, ns, noise, share, ridge, [-1])[0])
+
+    discount = best_discount(similarity, ns, noise, chosen.ridge)
+    ridge = least(partial(newest, discount), p, float(ns.sum()), rank)  # where less is remembered
+    discount = best_discount(similarity, ns, noise, ridge)
+    return discount, max(newest(discount, ridge), 0.0), max(newest(1.0, chosen.ridge), 0.0)

@@ -1,26 +1,23 @@
 """What the Conche method keeps and sends, counted: the same numbers as ``node_states`` and
 ``tasks_`` show after training (dense columns, one target, an intercept, scaled columns).
 
-A stream's ridge is chosen among several strengths until two samples a column have been seen; until
-then every vector is there once for each. All counts are those of the stream's last task.
+Where memory is limited, every vector is there once for each of the ridge's strengths. All counts
+are those of the stream's last task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from ..common.arrays import Array
+from ..memory.sums import ROOT_SHARE
 from ..network.cut import OVERSAMPLING
-from ..network.principal import LEANS
-from ..nodes.solvers.leaning import LEANING
-from ..nodes.solvers.options import side_by_side
+from ..nodes.solvers.principal import STRENGTHS
 from ..nodes.solvers.principal_block import WIDEST_BLOCK
 from ..nodes.solvers.probes import PROBES
-from ..nodes.solvers.ridge import ENOUGH_TIMES, LEFT_OUT
 from ..nodes.spread import ENOUGH
 
 DOUBLE = 8  # bytes
@@ -43,8 +40,8 @@ class Stream:
 
     @property
     def lossless(self) -> bool:
-        """Whether there is room for all columns."""
-        return sum(self.widths) <= self.rank
+        """Whether there is room for all columns: then sums are kept of them."""
+        return sum(self.columns) <= self.rank
 
     @property
     def n(self) -> int:
@@ -56,25 +53,25 @@ class Stream:
         """Samples of all tasks before it."""
         return int(np.sum(self.n_samples[:-1]))
 
-    @cached_property
+    @property
     def side_by_side(self) -> int:
-        """Strengths of the ridge that the last task is learnt with."""
-        judged = self.before >= ENOUGH_TIMES * sum(self.widths)
-        return 1 if judged or not self.rank else len(side_by_side(sum(self.widths), self.rank))
+        """Strengths of the ridge that are learnt."""
+        return len(STRENGTHS) if self.rank and not self.lossless else 1
 
     # ---- kept ----
 
     def kept(self) -> list[int]:
-        """Numbers that every node keeps after the last task."""
+        """Numbers that every node keeps after the last task. Of lossless memory none: the sums are
+        with the coordinator."""
+        if self.lossless:
+            return [0] * len(self.columns)
         S, few = self.side_by_side, self.before + self.n < ENOUGH
-        shared = 0 if self.lossless else min(self.rank, self.before + self.n)
-        cut = not self.lossless and self.before + self.n > self.rank
+        shared = min(self.rank, self.before + self.n)
+        cut = self.before + self.n > self.rank
         each = []
         for own, width in zip(self.columns, self.widths, strict=True):
             numbers = width * S + width + (SPREAD + 2) * own  # weights, ridge, scales
             numbers += SPREAD * width if few else 0
-            if self.lossless:
-                numbers += width**2 if self.apart else 0  # the rotation
             if shared:
                 numbers += shared * width + 2 * PROBES * width + width * S
             if cut:
@@ -83,49 +80,39 @@ class Stream:
         return each
 
     def at_the_coordinator(self) -> int:
-        """Numbers that the coordinator keeps: all columns' curvature, or nothing. A root of it,
-        with a row for a sample, while columns of nodes that are apart may still change units."""
-        P, N = sum(self.widths), self.before + self.n
-        rows = min(N, P) if self.apart and N < ENOUGH else P
-        return rows * P + P * self.side_by_side if self.lossless else 0
+        """Numbers that the coordinator keeps: sums of all columns, a triangle of them; or nothing.
+        While rows are few, those themselves, and one a task for how far its mean was off."""
+        if not self.lossless:
+            return 0
+        p, held = sum(self.columns), 0
+        for n in self.n_samples:
+            held += int(n) + bool(held)
+            if ROOT_SHARE * held > p:
+                return p * (p + 1) // 2 + p + 2 * (p + 1)
+        return held * (p + 1) + p + 2 * (p + 1)
 
     # ---- sent ----
 
     def exchanges(self, rounds: int = 1) -> int:
         """How often all nodes are asked and waited for, in the last task."""
         if self.lossless:
-            return 3 + self._turning
+            return 3
         if not self.rank:
             return 2 + rounds
-        judged = 2 + (1 + 3 * LEANS) * self._leans if self.side_by_side > 1 else 0
-        return 2 + self._merge()[1] + 2 * rounds + 6 + judged  # 6: what was lost
+        return 2 + self._merge()[1] + 2 * rounds + 6  # 6: what was lost
 
     def sent(self, rounds: int = 1) -> int:
         """Bytes of the last task, both ways, all nodes; ``rounds`` where memory is limited."""
-        S, P, K = self.side_by_side, sum(self.widths), len(self.columns)
+        S, K = self.side_by_side, len(self.columns)
         if self.lossless:
-            turned = sum(width**2 for width in self.widths) if self._turning else 0
-            return DOUBLE * (self.n * P + P * S + turned)
+            return DOUBLE * self.n * sum(self.columns)
         if not self.rank:
             return DOUBLE * K * rounds * (2 * self.n + 6)
         rows = self._rows
         m = min(self.rank, rows)
         each_round = 2 * rows * S + 7 * S + 2 * m * S
-        lost = 2 * rows * PROBES + (PROBES + 3 + m) * S + 2 * m * PROBES * S + 2 * S + 2 * PROBES**2
-        judged = (2 * m + 1) * min(LEFT_OUT, self.n) * S if S > 1 else 0
-        if S > 1 and self._leans:  # directions each way, what they do to rows, and three numbers
-            judged += LEANING * S * (m + LEANS * (2 * m + 2 * rows + 4))
-        return DOUBLE * (self._merge()[0] + K * (rounds * each_round + lost + judged))
-
-    @property
-    def _leans(self) -> bool:
-        """Whether what samples do to their own predictions is corrected for what was cut."""
-        return self._rows > self.rank
-
-    @property
-    def _turning(self) -> bool:
-        """Whether the columns' units are still open, and what is known must be turned with them."""
-        return 0 < self.before < ENOUGH
+        lost = 2 * rows * PROBES + (PROBES + 4 + m) * S + 2 * m * PROBES * S + 2 * S + 2 * PROBES**2
+        return DOUBLE * (self._merge()[0] + K * (rounds * each_round + lost))
 
     @property
     def _rows(self) -> int:

@@ -15,12 +15,10 @@ from ..errors import DivergenceError
 from ..network import Coefficients, ForgottenError, Lost, Network, Placed
 from ..nodes import Start
 from ..nodes.solvers import Context, Solver
-from ..nodes.solvers.ridge import LEFT_OUT
 from .losses import Loss
 from .objective import Objective
 from .steps import Problem, Standing, Steps
 
-UNSEEN = 1e-10  # of targets' own loss: TIED of that is rounding, and must not choose a strength
 AGAIN = 3  # times that a task is learnt again, because what nodes had drawn was lost
 
 
@@ -34,7 +32,7 @@ class Job(NamedTuple):
     context: Context
     outputs: Outputs | None = None  # to go on with, where the nodes have others
     shares: Array | None = None  # of outputs in the curvature that the task is kept with
-    added: tuple[int, ...] = ()  # columns that each node has for the first time
+    added: tuple[tuple[bool, ...], ...] = ()  # whether each node's new columns were zero so far
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,6 @@ class Outcome(NamedTuple):
     objective: Array  # with its penalty, after the last round
     certified: Array  # whether the rounds would have ended by themselves, per output
     lost: Lost | None  # what memory has cost
-    left_out: Array | None  # loss of some samples had they been left out: strengths x samples
     mark: int  # of the task's columns, where they were read from files
 
 
@@ -114,9 +111,6 @@ def _learn(
     after = now.point.v[: len(job.Y)]
     curvature = job.loss.past_curvature(after, job.shares)
     lost = network.conclude(curvature, now.point.g[: len(job.Y)])
-    left_out = None
-    if len(context.each) > 1 and job.loss.quadratic:  # elsewhere leverages say too little
-        left_out = _left_out(network, job, after)
     ended, placed = network.end(curvature)
     rounds[0] = replace(rounds[0], sent=rounds[0].sent + network.overhead)
     hidden = _hidden(now, ended.reach, job.Y.dtype, job.X.shape[1], len(rounds)) / context.weight
@@ -134,25 +128,8 @@ def _learn(
         now.point.total,
         certified,
         lost,
-        left_out,
         opening.mark,
     )
-
-
-def _left_out(network: Network, job: Job, after: Array) -> Array | None:
-    """How well some of the samples are predicted by all others: v - h g / (1 - c h), h how much a
-    sample bends its own prediction, g and c minus the loss's slope and its curvature there."""
-    rows = np.unique(np.linspace(0, len(after) - 1, LEFT_OUT).astype(int))
-    bends = network.leverage(rows)
-    if bends is None:
-        return None
-    loss, v, y = job.loss.some(rows), after[rows], job.Y[rows]
-    h = np.repeat(bends, v.shape[1] // len(bends), axis=0).T
-    if loss.root is not None:  # a sample of weight 3 is three, of which one is left out
-        h = h / np.maximum(loss.root[:, None] ** 2, 1.0)
-    g, c = loss.descent(v, y), loss.curvature(v, y)
-    each = loss.each(v - h * g / np.maximum(1 - c * h, 1e-8), y) + UNSEEN * loss.each(0 * v, y)
-    return np.asarray(each.reshape(len(rows), len(bends), -1).sum(axis=2).T)
 
 
 def _check_finite(now: Standing[Any], task: int, i: int) -> None:

@@ -40,10 +40,6 @@ class Loss(ABC):
         """The sum over samples, one number per output."""
         return np.asarray(np.sum(self.each(v, y), axis=0))
 
-    def some(self, rows: Array) -> Loss:
-        """The loss of some of the samples."""
-        return self
-
     def plain(self, v: Array) -> Array:
         """Predictions as they are without weights."""
         return v
@@ -165,10 +161,6 @@ class Weighed(Loss):
 
     def each(self, v: Array, y: Array) -> Array:
         return np.asarray(self._w * self.loss.each(self._inverse * v, y))
-
-    def some(self, rows: Array) -> Loss:
-        assert self.root is not None
-        return Weighed(self.loss, self.root[rows])
 
     def plain(self, v: Array) -> Array:
         return np.asarray(self._inverse * v).astype(v.dtype)

@@ -44,9 +44,9 @@ class ArrowTable(Table):
 
     @cached_property
     def coded(self) -> frozenset[str]:
-        """Texts, and whole numbers: what may be meant as categories."""
+        """Texts, whole numbers, and what is empty: what may be meant as categories."""
         types = pyarrow().types
-        known = types.is_integer, types.is_boolean
+        known = types.is_integer, types.is_boolean, types.is_null
         numbers = (f.name for f in self.schema if any(is_it(f.type) for is_it in known))
         return self.texts.union(numbers)
 
@@ -75,8 +75,14 @@ class ArrowTable(Table):
     def _part(self, name: str) -> Part | None:
         return part_of(name, self.coded, self.dates)
 
-    def encoded(self, names: Sequence[str]) -> list[str]:
-        """With the values of categories, and the parts of dates, that are asked for."""
+    @cached_property
+    def empty(self) -> frozenset[str]:
+        """Columns without any value, whose type nobody can tell."""
+        return frozenset(f.name for f in self.schema if pyarrow().types.is_null(f.type))
+
+    def encoded(self, names: Sequence[str], first: bool = True) -> list[str]:
+        """With the values of categories, and the parts of dates, that are asked for. A column that
+        is empty may be a text or a date, unless the file is the ``first``, and brings nothing."""
         if not self.reading.categories and self.reading.dates is None:
             return list(names)
         meant = [p for p in self.reading.categories if any(sign in p for sign in "*?[")]
@@ -85,7 +91,10 @@ class ArrowTable(Table):
             by_name = name in self.reading.categories
             if by_name and name not in self.coded:
                 raise StreamError(f"{self.path}: column {name!r} has no texts to be categories of")
-            if by_name or (name in self.texts and any(fnmatchcase(name, p) for p in meant)):
+            by_pattern = any(fnmatchcase(name, p) for p in meant)
+            if not first and name in self.empty and (by_pattern or self.reading.dates):
+                continue
+            if by_name or (name in self.texts and by_pattern):
                 out += [f"{name}={value}" for value in self._categories(name, by_name)]
             elif name in self.dates and self.reading.dates is not None:
                 parts = CALENDAR if self.reading.dates == "calendar" else ("days",)
@@ -130,10 +139,7 @@ class ArrowTable(Table):
             else:
                 values = column.to_numpy()  # nulls become NaN
                 out[:, j] = values if values.dtype.kind != "O" else values.astype(float)
-            bad = np.isinf(out[:, j]) if missing != "refuse" else ~np.isfinite(out[:, j])
-            if bad.any():
-                raise StreamError(f"{self.path}: column {name!r} has missing or infinite values")
-        return out
+        return self.checked(out, names, missing)
 
     def values(self, name: str, rows: Array | None = None) -> Array:
         types = pyarrow().types

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..common.arrays import Array
-from ..common.words import did_you_mean
+from ..common.words import counted, did_you_mean
 from ..errors import StreamError
 from .groups import matching
 from .tables import Table
@@ -75,11 +75,13 @@ def choose(
         if not matching(name, {each: j for j, each in enumerate(chosen)}) and name != "*":
             near = did_you_mean(name, chosen)
             raise StreamError(f"{table.path}: no column {name!r} for the categories{near}")
-    return table.encoded(list(chosen))
+    return table.encoded(list(chosen), first)
 
 
-def warn_of_absent(table: Table, absent: Sequence[str]) -> None:
+def warn_of_absent(where: object, absent: Sequence[str], columns: Sequence[str]) -> None:
     """A model that fills what is missing also fills whole columns; that may not be meant."""
-    more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
-    said = f"{table.path}: has no column {absent[0]!r}{more}, which is filled in every row"
-    warnings.warn(said, stacklevel=3)
+    warnings.warn(
+        f"{where}: lacks {len(absent)} of the model's {counted(len(columns), 'column')}, such as "
+        f"{absent[0]!r}; they are filled in every row",
+        stacklevel=3,
+    )

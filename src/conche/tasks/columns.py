@@ -44,6 +44,10 @@ class Columns(ABC):
     def select(self, which: slice | Array) -> Columns:
         """Some of the columns, by their places, in that order; nothing is read."""
 
+    def reaching(self, names: Sequence[str]) -> Columns:
+        """With those of ``names`` that are zero here: values of a text that has others here."""
+        return self
+
     @abstractmethod
     def read(self) -> Block:
         """All of these columns: an n_samples x n_features array of ``dtype``, or sparse."""
@@ -84,6 +88,7 @@ class Aligned(Columns):
     @classmethod
     def to(cls, inner: Columns, names: Sequence[str]) -> Columns:
         """The columns of these names."""
+        inner = inner.reaching(names)
         own = list(inner.names or ())
         if own == list(names):
             return inner

@@ -7,6 +7,7 @@ all that is needed to read them again, so a model needs nothing else to predict 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +41,26 @@ def part_of(name: str, texts: frozenset[str], dates: frozenset[str]) -> Part | N
     if dot and column in dates and part in ("days", *CALENDAR):
         return Part(column, part, True)
     return None
+
+
+def text_of(name: str) -> str:
+    """The text that a column of zeros and ones is a value of, by its name; "": it is none."""
+    text, sign, _ = name.partition("=")
+    return text if sign else ""
+
+
+def values_beside(names: Iterable[str], there: Collection[str]) -> dict[str, str]:
+    """Of the columns that are not ``there`` those that are zero nevertheless, each with a column
+    that is there: another value of the same text, which shows that the text is known.
+
+    >>> values_beside(["a", "sky=grey", "wind=north"], ["sky=rain"])
+    {'sky=grey': 'sky=rain'}
+    """
+    known = {text: name for name in there if (text := text_of(name))}
+    if not known:
+        return {}
+    absent = (name for name in names if name not in there)
+    return {name: known[text_of(name)] for name in absent if text_of(name) in known}
 
 
 def as_numbers(column: Any, what: Part, compute: Any) -> Array:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..common.arrays import Array, is_here, positive, space
 from ..common.checks import real, whole
 from .columns import Columns
+from .masks import unmasked
 
 PAIRS = 1000  # of samples that show how far samples are apart
 
@@ -71,7 +72,7 @@ class RandomFeatures(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
         n_features, seed = whole("n_features", self.n_features), whole("seed", self.seed, 0)
         if self.scale is not None:
             real("scale", self.scale)
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X = validate_data(self, unmasked(X, "X"), dtype=[np.float64, np.float32])
         directions, offsets = self._draw(np.random.default_rng(seed), X, n_features)
         self.directions_, self.offsets_ = directions.astype(X.dtype), offsets.astype(X.dtype)
         return self
@@ -83,7 +84,7 @@ class RandomFeatures(TransformerMixin, BaseEstimator, ABC):  # type: ignore[misc
     def columns(self, X: Any) -> Columns:
         """The features of X, computed when a node asks for its share and not before."""
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
+        X = validate_data(self, unmasked(X, "X"), reset=False, dtype=[np.float64, np.float32])
         return RandomColumns(X, self.directions_, self.offsets_, self.shape_of)
 
     def transform(self, X: Any) -> Array:

@@ -14,6 +14,7 @@ from ..common.words import counted
 from ..errors import ParameterError, StreamError
 from .chosen import choose, find_tasks, warn_of_absent
 from .columns import Aligned, Columns
+from .encoding import values_beside
 from .folders import stream_files
 from .tables import PLAIN, Reading, Table, open_table, peek, task_name
 from .task import Task
@@ -68,8 +69,22 @@ class FileColumns(Columns):
         new.names = chosen
         return new
 
+    def reaching(self, names: Sequence[str]) -> FileColumns:
+        more = values_beside(names, frozenset(self.names))
+        if not more:
+            return self
+        new = copy(self)
+        new.names = [*self.names, *more]
+        return new
+
     def read(self) -> Block:
-        return self._open().read(self.names, self.rows, self.missing)
+        table = self._open()
+        zero = table.zero([name for name in self.names if not table.has(name)])
+        names = [zero.get(name, name) for name in self.names]
+        block = table.read(names, self.rows, self.missing)
+        if zero:
+            block[:, [name in zero for name in self.names]] *= 0.0  # what is missing stays so
+        return block
 
     def sendable(self) -> FileColumns:
         """The file's absolute path in place of the open file."""
@@ -275,7 +290,7 @@ class FileStream:
             whose = "model" if self._given else "first task"
             raise StreamError(table.why_absent(absent[0], whose))
         if absent and self._given:
-            warn_of_absent(table, absent)
+            warn_of_absent(table.path, absent, self.columns)
         new: list[str] = []
         if self.growing and (self.has_parts or not self._known.issuperset(table.names)):
             known = set(self.columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..common.arrays import Array, Block
 from ..common.words import one_line
 from ..errors import ConcheError, StreamError
 from .columns import Columns
+from .encoding import values_beside
 from .errands import Errand
 from .keys import Keys
 from .node_files import NodeFiles
@@ -73,6 +75,21 @@ class NodeColumns(Columns):
         new._places = [(nodes.index(k), name) for k, name in chosen]
         new._name()
         new.sparse = self.sparse
+        return new
+
+    def reaching(self, names: Sequence[str]) -> NodeColumns:
+        more = values_beside(names, frozenset(self.names))
+        if not more:
+            return self
+        new = copy(self)
+        number = {part.files.name: k for k, part in enumerate(self.parts)}
+        late = [(number[node], own) for node, _, own in (name.partition(BETWEEN) for name in more)]
+        new.parts = [
+            part._replace(columns=(*part.columns, *(own for j, own in late if j == k)))
+            for k, part in enumerate(self.parts)
+        ]
+        new._places = [*self._places, *late]
+        new._name()
         return new
 
     def read(self) -> Block:

@@ -82,13 +82,7 @@ class Npz(Table):
     def read(self, names: Sequence[str], rows: Array | None, missing: str) -> Array:
         out = self._columns(np.array([self._place[name] for name in names]))
         out = out if rows is None else np.asfortranarray(out[rows])
-        bad = np.isinf(out) if missing != "refuse" else ~np.isfinite(out)
-        if bad.any():
-            name = names[int(np.flatnonzero(bad.any(axis=0))[0])]
-            raise StreamError(
-                f"{self.path}: array 'X' has missing or infinite values (column {name!r})"
-            )
-        return out
+        return self.checked(out, names, missing)
 
     def values(self, name: str, rows: Array | None = None) -> Array:
         member = self._members.get(name)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ..common.arrays import Array, Block
+from ..common.arrays import MOST_SQUARES, Array, Block, sum_of_squares
 from ..errors import StreamError
 from .npz import DAMAGED, Member, Npz, members
 from .tables import Table, task_name, unreadable
@@ -60,9 +60,9 @@ class NumberedTable(Table):
             counts[1:][there] = np.diff(some.indptr)
             shape = (self.n_rows, len(places))
             some = sparse.csc_array((some.data, some.indices, np.cumsum(counts)), shape)
-        if not np.all(np.isfinite(some.data)):
-            bad = int(np.searchsorted(some.indptr, np.argmin(np.isfinite(some.data)), "right")) - 1
-            raise StreamError(f"{self.path}: column {names[bad]!r} has missing or infinite values")
+        if not sum_of_squares(some.data) < MOST_SQUARES:
+            for j, name in enumerate(names):
+                self.checked(some.data[some.indptr[j] : some.indptr[j + 1], None], [name], "refuse")
         return some if rows is None else some[rows]
 
 

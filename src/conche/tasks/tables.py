@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from ..common.arrays import Array, Block
-from ..common.words import did_you_mean, in_line, one_line
+import numpy as np
+
+from ..common.arrays import MOST_SQUARES, Array, Block, sum_of_squares
+from ..common.words import did_you_mean, in_line, one_line, too_large
 from ..errors import ParameterError, StreamError
+from .encoding import values_beside
 from .key_texts import exact_texts
 
 # after these words parsers show a row or a value of it
@@ -84,7 +87,14 @@ class Table(ABC):
         """Those of the columns that cannot be read."""
         if self._names_set.issuperset(names):  # quick, for many
             return []
-        return [name for name in names if not self.has(name)]
+        absent = [name for name in names if not self.has(name)]
+        zero = self.zero(absent)
+        return [name for name in absent if name not in zero]
+
+    def zero(self, absent: Collection[str]) -> dict[str, str]:
+        """Those of the columns that the file lacks and that are zero in it, with the column that
+        shows it: another value of the same text."""
+        return values_beside(absent, self._names_set) if absent else {}
 
     @cached_property
     def _names_set(self) -> frozenset[str]:
@@ -114,7 +124,7 @@ class Table(ABC):
         """What all columns that stand for one of the file's are called."""
         return name
 
-    def encoded(self, names: Sequence[str]) -> list[str]:
+    def encoded(self, names: Sequence[str], first: bool = True) -> list[str]:
         """What is read in place of these columns: themselves, where they are numbers."""
         return list(names)
 
@@ -132,6 +142,18 @@ class Table(ABC):
         -------
         Rows x names, in Fortran order, because nodes work column by column.
         """
+
+    def checked(self, block: Array, names: Sequence[str], missing: str) -> Array:
+        """The block that was read, if all of its numbers can be learnt from."""
+        if sum_of_squares(block) < MOST_SQUARES:
+            return block
+        for name, column in zip(names, block.T, strict=True):
+            there = column[~np.isnan(column)]
+            if np.isinf(there).any() or (missing == "refuse" and len(there) < len(column)):
+                raise StreamError(f"{self.path}: column {name!r} has missing or infinite values")
+            if not sum_of_squares(there) < MOST_SQUARES:
+                raise StreamError(f"{self.path}: {too_large(f'column {name!r}')}")
+        return block
 
     @abstractmethod
     def values(self, name: str, rows: Array | None = None) -> Array:

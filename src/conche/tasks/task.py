@@ -9,6 +9,7 @@ import numpy as np
 
 from ..common.arrays import Array
 from ..errors import DataError
+from .masks import unmasked
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +18,8 @@ class Task:
 
     Parameters
     ----------
-    X : the paper's A_t, one row per sample: an array, a scipy.sparse matrix, or `Columns`.
+    X : the paper's A_t, one row per sample: an array, a scipy.sparse matrix, or `Columns`. What is
+        masked becomes NaN.
     y : the paper's y_t, one value (or one row of values) per sample.
     weights, noise_var : the truth behind the task (the paper's w*_t and sigma_t^2), known for
         synthetic streams only.
@@ -42,7 +44,10 @@ class Task:
     sample_weight: Array | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "y", np.asarray(self.y))
+        object.__setattr__(self, "X", unmasked(self.X, f"{self}: X", gaps=True))
+        object.__setattr__(self, "y", np.asarray(unmasked(self.y, f"{self}: y")))
+        own_weights = unmasked(self.sample_weight, f"{self}: sample_weight")
+        object.__setattr__(self, "sample_weight", own_weights)
         if len(getattr(self.X, "shape", ())) != 2:
             raise DataError(f"{self}: X must be a matrix, one row per sample")
         if self.y.ndim not in (1, 2):

@@ -41,7 +41,9 @@ class Evaluate:
     target: str | None = option(TARGET)
     task_column: str | None = option(TASK_COLUMN)
     separator: str = option(SEPARATOR, ",")
-    offline: str | None = option("Training stream: beside it, least squares on all of it at once.")
+    offline: str | None = option(
+        "Training stream: beside it, what all of it at once gives: ridge and least squares."
+    )
     metric: str | None = option(
         "Instead of error rate or mean squared error: accuracy, balanced-accuracy, macro-f1, "
         "log-loss, auc; mae, r2."

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...model_file import Run
     from ...training import Stream
 
-SOLVER_OPTIONS = ("local_steps", "damping", "rank", "discount", "alpha", "l1_ratio")
+SOLVER_OPTIONS = ("local_steps", "damping", "rank", "ridge", "discount", "alpha", "l1_ratio")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,10 @@ class Train:
         "Directions (memory) or columns (elastic-net) of the past that are kept; up to so many "
         "columns, all of it."
     )
-    damping: str | None = option("A number, or auto (memory, damped).")
+    ridge: float | None = option(
+        "Strength of the ridge (memory): used as given; by evidence, unless it is."
+    )
+    damping: float | None = option("Strength of the brake (damped).")
     discount: str | None = option("Weight of the past per task: a number, or auto (memory).")
     local_steps: str | None = option(
         "Steps inside a node, instead of factorising its block: a number, or auto (exact, damped)."
@@ -81,7 +84,10 @@ class Train:
     classes: str | None = option("Labels that are known to come; others may, too.")
     class_weight: str | None = option("balanced: rare labels count for more.")
     loss: str | None = option("With labels: squared (unless given) or logistic.")
-    scaling: str = option("Standardise columns by the first task(s), running, or none.", "first")
+    scaling: str = option(
+        "Standardise columns: standard (by all rows, where memory has all), first, running, none.",
+        "standard",
+    )
     missing: str = option("refuse, or mean: fill missing values with their column's.", "refuse")
     rows: str = option(ROWS, "all")
     plain_keys: bool = flag("--plain-keys", PLAIN_KEYS)
@@ -254,7 +260,7 @@ def _solver_options(options: Train) -> dict[str, Any]:
 
     own = signature(SOLVERS[one_of("solver", options.solver, SOLVERS)]).parameters
     given = {name: getattr(options, name) for name in SOLVER_OPTIONS}
-    for name in ("damping", "discount", "alpha"):
+    for name in ("discount", "alpha"):
         given[name] = _number_or_auto(name, given[name], float)
     given["local_steps"] = _number_or_auto("local_steps", options.local_steps, int)
     given = {name: value for name, value in given.items() if value is not None}

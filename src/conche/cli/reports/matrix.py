@@ -107,10 +107,10 @@ def _curve(axis: Any, found: Evaluation, wide: bool) -> None:
     label = f"all tasks (at the end {_text(found, whole[-1])})"
     look = dict(color="#D55E00", marker="s", ms=3, ls=(0, (4, 1.5, 1, 1.5)))
     axis.plot(steps, unit * np.array(whole), label=label, **look)
-    if found.offline is not None:
-        level = mean_of(found.offline)
-        label = f"offline, all tasks at once ({_text(found, level)})"
-        axis.axhline(unit * level, color="black", ls="--", lw=1.2, label=label)
+    for (method, beside), style in zip(found.yardsticks.items(), ("--", ":"), strict=False):
+        level = mean_of(beside)
+        label = f"{method} on all tasks at once ({_text(found, level)})"
+        axis.axhline(unit * level, color="black", ls=style, lw=1.2, label=label)
     title = f"mean {found.metric.title} over test tasks"
     axis.set(xlabel="tasks learnt", title=title)
     axis.title.set_fontsize(10)

@@ -42,7 +42,9 @@ def print_known(known: dict[str, Any], wide: bool = False) -> None:
         say(f"{len(known['classes'])} classes: {some}")
     given = ", ".join(f"{name}={value}" for name, value in known["options"].items())
     say(f"options: {given or 'the defaults'}")
-    kept = f"the nodes keep {size(known['kept_bytes'])}"
+    if known["ridge"] is not None:
+        say(f"ridge: as {known['ridge']}")
+    kept = f"{size(known['kept_bytes'])} of the past are kept"
     if known["homes"] is not None:
         files = known["home_files"] or known["homes"]
         more = f", and {len(files) - SOME} more (--json has all)" if len(files) > SOME else ""

@@ -20,7 +20,7 @@ from ...common.arrays import Array
 from ...common.atomic import write_atomically
 from ...common.extras import need
 from ...common.words import counted, number, shortened
-from ...evaluation import Evaluation, Predictions, mean_of
+from ...evaluation import RIDGE, Evaluation, Predictions, mean_of
 from ...training import Report, Stream
 from ..console import Console
 from ..progress import quiet_progress
@@ -119,6 +119,8 @@ def trained(model: Any, out: Path, notes: Sequence[str] = ()) -> None:
     console = Console(highlight=False)
     for note in notes:
         console.print(note, markup=False, soft_wrap=True)
+    if (ridge := model.told_ridge()) is not None:
+        console.print(f"ridge: as {ridge}", markup=False, soft_wrap=True)
     console.print(
         f"{out}: {type(model).__name__}, {counted(model.n_tasks_seen_, 'task')}, "
         f"{counted(len(sizes), 'node')} of {width} columns",
@@ -149,15 +151,16 @@ def print_evaluation(found: Evaluation, wide: bool = False) -> None:
         cells = [number(values[i, j]) for j in shown]
         own = escape(name) if len(values) > 1 else "all"
         table.add_row(own, *cells, number(mean_of(values[i])))
-    if found.offline is not None:
-        cells = [number(found.offline[j]) for j in shown]
-        table.add_row("offline", *cells, number(mean_of(found.offline)), style="dim")
+    for method, beside in found.yardsticks.items():
+        cells = [number(beside[j]) for j in shown]
+        table.add_row(method, *cells, number(mean_of(beside)), style="dim")
     Console(highlight=False, width=10_000 if wide else None).print(table)
     forgetting = "" if found.forgetting is None else f", forgetting {found.forgetting:+.3f}"
-    beside = ""
-    if found.offline is not None:
-        beside = f"; offline, all tasks at once: {number(mean_of(found.offline))}"
-    console.print(f"average {number(found.average)}{forgetting}{beside}", soft_wrap=True)
+    console.print(f"average {number(found.average)}{forgetting}", soft_wrap=True)
+    for method, beside in found.yardsticks.items():
+        own = ", with the model's own ridge" if method == RIDGE else ""
+        said = f"{method} on all tasks at once{own}: {number(mean_of(beside))}"
+        console.print(said, soft_wrap=True)
     if len(values) < 2 < T:
         said = "the model's file has the last estimate alone: nothing can be said of forgetting"
         console.print(said, style="dim", soft_wrap=True)
@@ -166,7 +169,7 @@ def print_evaluation(found: Evaluation, wide: bool = False) -> None:
 def _room(found: Evaluation, width: int) -> int:
     """How many test tasks fit beside the names and the average: at least two."""
     names = [shortened(name, LONGEST_NAME) for name in (*found.tasks, *found.learnt)]
-    key = max(len("offline"), *(len(name) for name in names[len(found.tasks) :]))
+    key = max(map(len, (*found.yardsticks, "after", *names[len(found.tasks) :])))
     each = max(8, *(len(name) for name in names[: len(found.tasks)])) + 3
     return max((width - key - 4 - 11) // each, 2)
 
@@ -177,7 +180,8 @@ def _some(count: int, most: int) -> Array:
 
 def print_evaluation_json(found: Evaluation) -> None:
     """One object: average, forgetting, metric, tasks, the last row (``errors``, or ``scores`` where
-    more is better), the whole matrix, and offline if asked for; null where nothing is defined."""
+    more is better), the whole matrix, and if asked for ``offline`` (with the model's own ridge) and
+    ``least_squares``; null where nothing is defined."""
     row = "errors" if found.metric.better < 0 else "scores"
     fields: dict[str, Any] = {
         "average": found.average,
@@ -187,9 +191,10 @@ def print_evaluation_json(found: Evaluation) -> None:
         row: found.values[-1].tolist(),
         "matrix": found.values.tolist(),
     }
-    if found.offline is not None:
-        fields["offline"] = mean_of(found.offline)
-        fields[f"offline_{row}"] = found.offline
+    if found.least_squares is not None:
+        for name, beside in (("offline", found.offline), ("least_squares", found.least_squares)):
+            fields[name] = None if beside is None else mean_of(beside)
+            fields[f"{name}_{row}"] = beside
     print_object(fields)
 
 

@@ -41,9 +41,9 @@ function summary(data) {
     card("Sent", bytes(sum(data.history, "bytes")), took(data)),
   ];
   if (data.matrix) {
-    const off = data.matrix.offline_average;
+    const beside = Object.entries(data.matrix.beside).map(([method, level]) => `${method} ${show(level)}`).join(", ");
     cards.unshift(
-      card(`Average ${data.matrix.metric}`, show(data.matrix.average), off === null ? `over all ${data.matrix.on} tasks` : `offline ${show(off)}`),
+      card(`Average ${data.matrix.metric}`, show(data.matrix.average), beside || `over all ${data.matrix.on} tasks`),
       card("Forgetting", data.matrix.forgetting === null ? "–" : signed(data.matrix.forgetting, data.matrix.rate), data.matrix.forgetting === null ? "not defined here" : "since just learnt"));
   }
   if (last && last.gap !== null) {
@@ -103,7 +103,7 @@ function curve(data) {
   const series = [];
   if (found.seen) series.push({ name: "tasks seen so far", className: "s1", x: steps, y: found.seen, mark: "circle" });
   series.push({ name: "all tasks", className: "s2 dash", x: steps, y: found.all, mark: "square" });
-  if (found.offline_average !== null) series.push({ name: "offline, all at once", className: "s4 dot", level: found.offline_average });
+  Object.entries(found.beside).forEach(([method, level], i) => series.push({ name: `${method}, all at once`, className: `s${4 + i} dot`, level }));
   const drawn = figure();
   drawn.update({
     title: `Average over ${found.on} tasks`, ...numbers(data, "average"),

@@ -35,8 +35,8 @@ class Meeting(Enum):
     """How the coordinator and the nodes of a solver come to a proposal."""
 
     CENTRE = "centre"  # nodes propose, the coordinator adds up
+    SUMS = "sums"  # nodes show columns, and the coordinator keeps sums of them
     POOL = "pool"  # the coordinator has all columns, rotated, and solves alone
-    MIXED = "mixed"  # the same, but it gets them as one sum, and the past stays with the nodes
     CANDIDATES = "candidates"  # nodes offer columns, and the coordinator solves for those
     PRINCIPAL = "principal"  # nodes propose, and the coordinator corrects with what all share
 
@@ -60,9 +60,10 @@ class Context:
     discount: float = 1.0  # the weight of the past in this task
     turning: bool = False  # whether some node's coordinates have changed since the last task
     past_rows: int = 0  # rows that the past's directions add below the task's
-    strength: float = 1.0  # of the damping, where several are tried
-    each: tuple[float, ...] = (1.0,)  # strengths that are tried side by side
+    each: tuple[float, ...] = (1.0,)  # strengths of the penalty that are tried side by side
     n_columns: int = 1  # of all nodes
+    n_new: int = 0  # of them that no node has turned yet
+    shown: str = "plain"  # how lossless memory's nodes show columns: or "mixed", or "turned"
     open_ridge: bool = False  # whether some column has too few samples to tell its ridge
     sigma: float = 1.0  # sigma' of CoCoA: how far nodes allow for the others' moves
     tol: float = 0.0  # what the certificate is to come to, of the objective at the start
@@ -158,18 +159,15 @@ class Solver(ABC, Generic[S]):
         """Which kind of steps serves proposals of this solver; quadratic ones take any."""
         return asked
 
-    def strengths(self) -> tuple[float, ...]:
-        """Strengths of the damping that learn side by side: one, unless it chooses itself."""
+    def strengths(self, quadratic: bool) -> tuple[float, ...]:
+        """Strengths of the penalty that learn side by side where the loss is quadratic or not: one,
+        unless it chooses itself. Ties go to the first."""
         return (1.0,)
 
     def alpha_of(self, kept: Kept, strength: float) -> float | None:
         """The strength of an elastic net's penalty, from what its coordinator keeps; None where
         there is no such penalty."""
         return None
-
-    def enough(self, n_columns: int) -> float:
-        """Samples after which the strength is chosen for good; never, unless the solver says so."""
-        return np.inf
 
     def nearly_square(self, n_samples: int, sizes: Sequence[int]) -> list[int]:
         """Nodes whose number of columns makes the expected error infinite: none, but for Exact."""

@@ -62,7 +62,7 @@ class CandidateSolver(Solver["CandidateBlock"]):
         """One for all: the coordinator's proposals are solutions."""
         return "elastic-net newton"
 
-    def strengths(self) -> tuple[float, ...]:
+    def strengths(self, quadratic: bool) -> tuple[float, ...]:
         """Of the penalty, where it is not given."""
         return STRENGTHS if self.alpha is None else (1.0,)
 

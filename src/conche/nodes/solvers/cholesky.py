@@ -20,12 +20,11 @@ from ...common.linear import (
     transposed,
     with_diagonal,
 )
+from ...common.words import TOO_LARGE
 from ...errors import DataError
 
 if TYPE_CHECKING:
     from ..stack import Stack
-
-TOO_LARGE = "the features are too large: their squares overflow; scale them"
 
 
 class Cholesky:
@@ -64,6 +63,12 @@ class Cholesky:
             return reciprocal_condition(self.L, norms)
         return estimated_condition(self.inverse, norms)
 
+    @property
+    def log_det(self) -> float:
+        """Of L L^T."""
+        sign, L = (-1, self.inverse) if self.L is None else (1, self.L)
+        return 2 * sign * float(space(L).sum(space(L).log(diagonal(L))))
+
     def solve(self, b: Array) -> Array:
         if self.inverse is None:
             return solve_factored(self.L, b)
@@ -101,17 +106,14 @@ class Bordered:
         self.whole = 1 + float(b @ self.solved)
         self.size = len(b) + 1
 
+    @property
+    def log_det(self) -> float:
+        return self.inner.log_det + float(np.log(self.whole))
+
     def solve(self, right: Array) -> Array:
         t = self.inner.solve(right[:-1])
         zeta = (right[-1] - self.b @ t) / self.whole
         return np.concatenate([t + np.outer(self.solved, zeta), zeta[None]])
-
-    def inverse_diagonal(self, some: Array) -> Array:
-        """Some of the diagonal of (I + G + b b^T)^-1."""
-        units = np.zeros((len(self.b), len(some)), order="F")
-        units[some, np.arange(len(some))] = 1.0
-        half = self.inner.half(units)
-        return np.asarray(np.sum(half**2, axis=0) - self.solved[some] ** 2 / self.whole)
 
 
 @dataclass(frozen=True)

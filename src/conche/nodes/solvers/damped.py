@@ -45,4 +45,4 @@ class DampedSolver(Solver[Factored]):
     def ridge(self, context: Context) -> float:
         """mu n tau / K."""
         tau, K = context.smoothness, context.n_nodes
-        return context.strength * context.damping * context.weight * tau / K
+        return context.damping * context.weight * tau / K

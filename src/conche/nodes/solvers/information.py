@@ -7,17 +7,17 @@ transformations alone, which lose none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ...common.arrays import Array, is_here, space
 from ...common.linear import diagonal, triangle_of, with_diagonal
+from ...common.words import TOO_LARGE
 from ...errors import DataError
 from ..layout import Layout
 from ..scaling import Kept
-from .cholesky import TOO_LARGE, Cholesky
+from .cholesky import Cholesky
 
 WELL_CONDITIONED = 3e-8  # reciprocal condition, after equilibration: eight digits are left
 
@@ -93,9 +93,8 @@ class Equilibrated(NamedTuple):
     inner: Cholesky
 
     @classmethod
-    def of(cls, M: Array, ridge: float, checked: bool = True) -> Equilibrated | None:
-        """Of M + ridge I; None where its condition would cost too many digits, if that is to be
-        ``checked``."""
+    def of(cls, M: Array, ridge: float) -> Equilibrated | None:
+        """Of M + ridge I; None where its condition would cost too many digits."""
         size = (diagonal(M) + ridge) ** 0.5
         if not np.isfinite(float(space(M).sum(size))):  # no entry is larger than the diagonal
             raise DataError(TOO_LARGE)
@@ -106,21 +105,8 @@ class Equilibrated(NamedTuple):
         else:
             scaled = with_diagonal(scaled, 1.0 - diagonal(scaled))
         # what is estimated is that of the 1-norm, about root p times as bad as lengths have it
-        worst = WELL_CONDITIONED / M.shape[0] ** 0.5 if checked else 0.0
-        inner = Cholesky.within(scaled, worst)
+        inner = Cholesky.within(scaled, WELL_CONDITIONED / M.shape[0] ** 0.5)
         return None if inner is None else cls(size[:, None], inner)
-
-    @classmethod
-    def of_each(cls, M: Array, ridges: Sequence[float]) -> list[Equilibrated] | None:
-        """For several ridges; None where the weakest of them leaves too few digits."""
-        weakest = min(ridges)
-        factors = [cls.of(M, ridge, checked=ridge == weakest) for ridge in ridges]
-        good = [factor for factor in factors if factor is not None]
-        return good if len(good) == len(ridges) else None
 
     def solve(self, b: Array) -> Array:
         return self.inner.solve(b / self.size) / self.size
-
-    def half(self, b: Array) -> Array:
-        """Columns whose squared lengths are b^T (M + ridge I)^-1 b."""
-        return self.inner.half(b / self.size)

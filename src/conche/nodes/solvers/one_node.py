@@ -15,8 +15,6 @@ from ...common.arrays import (
     column_dots,
     eye,
     joined,
-    like,
-    parts_of,
     space,
     zeros,
 )
@@ -31,7 +29,7 @@ from .stretched import Stretched
 
 @dataclass(frozen=True)
 class OneNode(Solver["Together"]):
-    """The task's rows and the past, once for every strength of the ridge.
+    """The task's rows and the past.
 
     kept["before"] is what the last task's ridge says of the weights, R w; without it the ridge has
     not changed.
@@ -66,17 +64,17 @@ class OneNode(Solver["Together"]):
 
 
 class Together(Proposing):
-    """loss(A (w + d)) + 1/2 d^T (H + s I) d - s pull.d:  H the past, s a strength of the ridge.
+    """loss(A (w + d)) + 1/2 d^T (H + I) d - pull.d:  H the past.
 
     The ridge may have changed since the last task; ``pull`` is what that does to the old estimate,
-    which was the minimiser for the old one. ``solve`` inverts A^T A / tau + H + s I, which for the
+    which was the minimiser for the old one. ``solve`` inverts A^T A / tau + H + I, which for the
     squared loss is the problem itself: one step ends it.
     """
 
-    questions = ("leverage", "bend")
+    questions = ("bend",)
 
     def __init__(self, block: Stretched, past: Information | None, pull: Array, context: Context):
-        self.block, self.past, self.pull, self.each = block, past, pull, context.each
+        self.block, self.past, self.pull = block, past, pull
         self.size = block.shape[1]
         self.tau, self.exact = context.smoothness, context.quadratic
 
@@ -90,11 +88,7 @@ class Together(Proposing):
 
     @abstractmethod
     def by_factors(self, r: Array) -> Array:
-        """The same without a correction, for columns of any kind, as many for every strength."""
-
-    @abstractmethod
-    def halves(self, a: Array) -> list[Array]:
-        """For every strength, columns whose squared lengths are a.M^-1 a."""
+        """The same without a correction, for columns of any kind."""
 
     @abstractmethod
     def whole(self, z: Array) -> Array:
@@ -105,15 +99,14 @@ class Together(Proposing):
         """The past and the task's rows; None: those that were factorised."""
 
     def solve(self, g: Array, d: Array, q: Array) -> Solution:
-        strength = self._strength(d)
-        Pd = self._penalty(d, strength) - strength * self.pull
+        Pd = self._penalty(d) - self.pull
         r = self.block.turned(g) - Pd
         z = self.inverse(r, g, d)
-        Pz = self._penalty(z, strength)
-        slack = column_dots(r, r) / strength
-        if self.exact:  # r.(A^T A + H + s)^-1 r, from what z leaves of r
-            left = r - self.whole(z) - strength * z
-            close = column_dots(z, r + left) + column_dots(left, left) / strength
+        Pz = self._penalty(z)
+        slack = column_dots(r, r)
+        if self.exact:  # r.(A^T A + H + I)^-1 r, from what z leaves of r
+            left = r - self.whole(z) - z
+            close = column_dots(z, r + left) + column_dots(left, left)
             slack = space(slack).minimum(slack, close)
         dots = (column_dots(z, Pz), column_dots(q, Pz), column_dots(Pd, z))
         return Solution(z, PenaltyScalars(*dots, slack))
@@ -124,17 +117,11 @@ class Together(Proposing):
         past and those of the task themselves."""
         if not self.exact:  # then z only shows the way
             return z
-        root = self._strength(d) ** 0.5
         for _ in range(2):
             past = V.T @ (V @ (-d - z))
             task = self.block.turned(g - self.block.times(z) / self.tau)
-            z = z + self.by_factors(past + task + root * (root * (self.pull - d) - root * z))
+            z = z + self.by_factors(past + task + (self.pull - d - z))
         return z
-
-    def leverage(self, d: Array, rows: Array) -> Array:
-        """How much a sample bends its own prediction, a.M^-1 a; strengths x rows."""
-        a = self.block.rows(rows).T
-        return space(a).stack([column_dots(half, half) for half in self.halves(a)])
 
     def image(self, z: Array) -> Array:
         return self.block.times(z)
@@ -142,13 +129,9 @@ class Together(Proposing):
     def lift(self, d: Array) -> Array:
         return d
 
-    def _strength(self, x: Array) -> Array:
-        return like(x, np.repeat(self.each, x.shape[1] // len(self.each)))
-
-    def _penalty(self, d: Array, strength: Array) -> Array:
-        own = strength * d
-        moved = self.past is not None and bool(space(d).any(d != 0))  # not before the first round
-        return own + self.past.times(d) if moved and self.past is not None else own
+    def _penalty(self, d: Array) -> Array:
+        moved = bool(space(d).any(d != 0))  # not before the first round
+        return d + self.past.times(d) if moved and self.past is not None else d
 
 
 class ByGram(Together):
@@ -156,7 +139,7 @@ class ByGram(Together):
 
     now: Array  # A^T A
     all_of_it: Array  # A^T A / tau + H
-    factors: list[Equilibrated]
+    factor: Equilibrated
 
     @classmethod
     def of(
@@ -167,27 +150,23 @@ class ByGram(Together):
         self.now = block.gram()
         weighed = self.now if self.tau == 1.0 else self.now / self.tau
         self.all_of_it = weighed if past is None else past.matrix + weighed
-        factors = Equilibrated.of_each(self.all_of_it, self.each)
-        if factors is None:
+        factor = Equilibrated.of(self.all_of_it, 1.0)
+        if factor is None:
             return None
-        self.factors = factors
+        self.factor = factor
         return self
 
     def bend(self, d: Array, curvature: Array) -> Array:
         G = self.block.weighed(space(curvature).mean(curvature, axis=1) ** 0.5).gram()
         G = G if self.past is None else self.past.matrix + G
-        self.factors = Equilibrated.of_each(G, self.each) or self.factors
+        self.factor = Equilibrated.of(G, 1.0) or self.factor
         return np.zeros(0)
 
     def inverse(self, r: Array, g: Array, d: Array) -> Array:
         return self.by_factors(r)
 
     def by_factors(self, r: Array) -> Array:
-        parts = zip(self.factors, parts_of(r, len(self.each)), strict=True)
-        return joined([factor.solve(part) for factor, part in parts], -1)
-
-    def halves(self, a: Array) -> list[Array]:
-        return [factor.half(a) for factor in self.factors]
+        return self.factor.solve(r)
 
     def whole(self, z: Array) -> Array:
         return self.all_of_it @ z
@@ -200,7 +179,7 @@ class ByGram(Together):
 
 
 class ByRoot(Together):
-    """Least squares on the rows [V; A / sqrt(tau); sqrt(s) I] by orthogonal transformations."""
+    """Least squares on the rows [V; A / sqrt(tau); I] by orthogonal transformations."""
 
     def __init__(self, block: Stretched, past: Information | None, pull: Array, context: Context):
         past = None if past is None else past.as_root()
@@ -211,7 +190,7 @@ class ByRoot(Together):
         self._factorise(self.R)
 
     def _factorise(self, R: Array) -> None:
-        self.factors = [triangle(joined([R, s**0.5 * eye(R, self.size)])) for s in self.each]
+        self.factor = triangle(joined([R, eye(R, self.size)]))
 
     def bend(self, d: Array, curvature: Array) -> Array:
         root = space(curvature).mean(curvature, axis=1) ** 0.5
@@ -223,12 +202,7 @@ class ByRoot(Together):
         return self.corrected(self.V, self.by_factors(r), g, d)
 
     def by_factors(self, r: Array) -> Array:
-        pairs = zip(self.factors, parts_of(r, len(self.each)), strict=True)
-        halves = [(R, solve_upper(R, part, turned=True)) for R, part in pairs]
-        return joined([solve_upper(R, half) for R, half in halves], -1)
-
-    def halves(self, a: Array) -> list[Array]:
-        return [solve_upper(R, a, turned=True) for R in self.factors]
+        return solve_upper(self.factor, solve_upper(self.factor, r, turned=True))
 
     def whole(self, z: Array) -> Array:
         return self.R.T @ (self.R @ z)

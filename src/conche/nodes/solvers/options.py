@@ -8,36 +8,46 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from ...common.checks import flag, one_of, real, whole
+from ...common.checks import one_of, real, whole
+from ...common.words import size
 from ...errors import ParameterError
+from ...memory import DISCOUNTS
 from .base import Solver
 from .candidates import CandidateSolver
 from .damped import DampedSolver
 from .elastic_net import ElasticNetSolver
 from .exact import ExactSolver
 from .inexact import InexactSolver
-from .mixed import MixedMemory
+from .lossless import Lossless
 from .pooled import PooledMemory
 from .principal import PrincipalMemory
-from .strengths import STRENGTHS, Strengths
 
-LOSSLESS = 2048  # columns up to which nothing is lost by default: a matrix of 32 MB
-BEYOND = 1024  # directions for more columns than that
-MOST_NUMBERS = 1 << 25  # of all directions together: 256 MB
+LOSSLESS = 10_000  # columns up to which nothing is lost by default: sums of 0.8 GB
+LOSSLESS_ON_GPU = 30_000
+LOSSLESS_OTHERWISE = 2048  # of sparse columns, or with another loss: directions are cheaper beyond
+BEYOND = 2048  # directions for more columns than that
+MOST_NUMBERS = 1 << 26  # of all directions together: 512 MB
 SPARSE_NUMBERS = 5 << 19  # the same for sparse columns, which take little themselves: 20 MB
 
-SIDE_BY_SIDE = (1.0, 1e-4, 1e-3, 1e-2, 0.1, 3.0, 10.0, 30.0, 100.0)  # strengths of the ridge
-LIMITED_SIDE_BY_SIDE = (1.0, 0.01, 0.1, 3.0, 10.0, 30.0)  # where each costs more
-# Where most of it is, a weak ridge forgets more than samples that are left out can tell.
-SPARSE_SIDE_BY_SIDE = (1.0, 3.0, 10.0, 30.0, 100.0)
+MOST_FOR_AUTO = 4000  # columns whose sums are kept four times over, for discount="auto"
 
-DISCOUNTS: tuple[float, ...] = (1.0, 0.9, 0.7, 0.4, 0.1, 0.0)  # of the past, a task
-
-Damping = float | Literal["auto"] | None
 Discount = float | Literal["auto"]
 LocalSteps = int | Literal["auto"] | None
+
+
+class About(NamedTuple):
+    """What is known of a stream when its solver is made."""
+
+    n_columns: int  # that it begins with
+    seed: int = 0
+    central: bool = True  # whether nodes have a centre
+    sparse: bool = False
+    quadratic: bool = True  # whether the loss is
+    on_gpu: bool = False
+    secure: bool = False  # whether the coordinator is to see sums over nodes alone
+    scaled: bool = True  # whether columns are standardised in some way
 
 
 class SolverOption(ABC):
@@ -72,17 +82,9 @@ class SolverOption(ABC):
         changed = [f"{name}={v!r}" for name, v in given if repr(v) != repr(known[name].default)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    def by_sums(self) -> SolverOption:
-        """The same where the coordinator is to see sums over nodes alone; refused where it needs
-        what single nodes send."""
-        return self
-
     @abstractmethod
-    def solver(
-        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
-    ) -> Solver[Any]:
-        """The solver for a stream that begins with so many weights, on nodes with a centre or
-        without, of sparse columns or not; refuses parameters that cannot be."""
+    def solver(self, about: About) -> Solver[Any]:
+        """The solver for a stream; refuses parameters that cannot be."""
 
 
 class Exact(SolverOption):
@@ -104,9 +106,7 @@ class Exact(SolverOption):
     def __init__(self, local_steps: LocalSteps = None):
         self.local_steps = local_steps
 
-    def solver(
-        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
-    ) -> Solver[Any]:
+    def solver(self, about: About) -> Solver[Any]:
         """Minimum norm, or steps towards it."""
         return _inexact(ExactSolver(), self.local_steps)
 
@@ -117,8 +117,6 @@ class Damped(SolverOption):
     Parameters
     ----------
     damping : mu. None: ten times the columns' mean variance, so that their unit does not matter.
-        ``"auto"``: five strengths around that learn side by side (five times the messages), and the
-        one that has predicted every task best before it was learnt is the model.
     local_steps : as in `Exact`.
 
     Examples
@@ -128,41 +126,36 @@ class Damped(SolverOption):
     CoCoARegressor(n_nodes=4, solver=Damped(damping=10.0))
     """
 
-    def __init__(self, damping: Damping = None, local_steps: LocalSteps = None):
+    def __init__(self, damping: float | None = None, local_steps: LocalSteps = None):
         self.damping = damping
         self.local_steps = local_steps
 
-    def solver(
-        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
-    ) -> Solver[Any]:
-        """The brake as given, or all strengths of it."""
-        if _is_auto(self.damping):
-            return Strengths(_inexact(DampedSolver(), self.local_steps))
+    def solver(self, about: About) -> Solver[Any]:
+        """The brake as given."""
         return _inexact(DampedSolver(_damping(self.damping)), self.local_steps)
 
 
 class Memory(SolverOption):
-    """The Conche method: every past task is kept as curvature, none of its samples.
+    """The Conche method: every past task is kept as sums of products, none of its rows.
 
     Parameters
     ----------
     rank : principal directions of the past that are kept. Up to that many columns nothing is lost,
-        and the estimate is the offline ridge solution after every task, for any number of nodes; a
+        and the model is the ridge solution of all rows after every task, for any number of nodes; a
         stream that began so stays so when more columns come.
-        None: lossless up to 2048 columns, 1024 beyond, fewer where they would take more than
-        256 MB over all nodes (20 MB where columns are sparse). 0: every block's own curvature
-        alone, as on a `Graph`.
-    damping : the ridge lambda that the stream starts with. None: every column has its own, which
-        depends on neither its unit nor its origin (sparse columns share one). Nine strengths of it
-        (six where memory is limited) learn side by side until two samples a column have been
-        seen; then the one that predicts samples best that are left out goes on alone; one weaker
-        than the default must be surely better. ``"auto"``: all of them go on for ever.
-    discount : the weight of the past per task; 1 never forgets. ``"auto"``: six pasts with weights
-        from 1 to 0 learn side by side (six times the work), each predicts every task before it
-        learns it, and one that forgets becomes the model once it has been surely better.
-    sums : whether the coordinator is to see sums over nodes alone, and never what one node sends,
-        rotated or not; networks with secure sums ask for it. The same past and the same estimate;
-        more is sent.
+        None: lossless up to 10,000 columns (30,000 on a GPU; 2048 where they are sparse or the loss
+        is logistic), 2048 beyond, fewer where they would take more than 512 MB over all nodes
+        (20 MB where columns are sparse). 0: every block's own curvature alone, as on a `Graph`.
+    ridge : a number r adds r |w|^2 to the squared errors of all rows, w the weights of columns as
+        ``scaling`` has them: without scaling what scikit-learn's ``Ridge(alpha=r)`` finds, with
+        ``scaling="standard"`` what ``StandardScaler`` and it find. It is used as it is given, or
+        refused. None: every target has its own, the likeliest on standardised columns (by evidence
+        from all rows; `ridge_`), classes share one. Beyond the rank eight strengths of it learn
+        side by side, 0.02 to 512 times the columns' variance: the likeliest is the model as long as
+        nothing is lost, later the one that has predicted every task best before it was learnt.
+    discount : the weight of the past per task; 1 never forgets. ``"auto"``: sums with the weights
+        1, 0.97, 0.9 and 0.7 side by side, and the model is of those that have predicted tasks best
+        before they were learnt, later tasks counting for more; up to 4,000 columns.
 
     Examples
     --------
@@ -172,68 +165,60 @@ class Memory(SolverOption):
     """
 
     def __init__(
-        self,
-        rank: int | None = None,
-        damping: Damping = None,
-        discount: Discount = 1.0,
-        sums: bool = False,
+        self, rank: int | None = None, ridge: float | None = None, discount: Discount = 1.0
     ):
         self.rank = rank
-        self.damping = damping
+        self.ridge = ridge
         self.discount = discount
-        self.sums = sums
 
-    def by_sums(self) -> Memory:
-        """Columns or directions that come together by sums."""
-        return Memory(**self.get_params() | {"sums": True})
-
-    def solver(
-        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
-    ) -> Solver[Any]:
+    def solver(self, about: About) -> Solver[Any]:
         """Lossless where all columns fit the rank, principal directions otherwise."""
+        p, sparse = about.n_columns, about.sparse
         rank = None if self.rank is None else whole("rank", self.rank, least=0, most=1e9)
-        if not central and rank:
+        if not about.central and rank:
             raise ParameterError(
                 f"rank={rank} needs a centre that merges: on a Graph it is 0, the blocks alone"
             )
         if rank is None:
-            rank = default_rank(n_weights, sparse) if central else 0
-        sums = flag("sums", self.sums)
-        auto = _is_auto(self.damping)
-        damping = None if auto else _damping(self.damping)
-        discounts = DISCOUNTS
-        if not _is_auto(self.discount):
+            rank = default_rank(about) if about.central else 0
+        ridge = None if self.ridge is None else real("ridge", self.ridge)
+        auto = _is_auto(self.discount)
+        discounts: tuple[float, ...] = DISCOUNTS
+        if not auto:
             discounts = (real("discount", self.discount, most=1.0, beside="'auto'"),)
-        each: tuple[float, ...] = (1.0,)
-        if auto or damping is None:
-            each = side_by_side(n_weights, rank, sparse) if rank else STRENGTHS if auto else each
-        if n_weights <= rank:
-            lossless = MixedMemory if sums else PooledMemory
-            return lossless(damping, discounts, seed, each, not auto)
-        known = (rank, sparse and rank > 0, sums)
-        return PrincipalMemory(damping, discounts, seed, each, not auto, *known)
+        if p <= rank and about.quadratic:
+            if auto and p > MOST_FOR_AUTO:
+                raise ParameterError(
+                    f"discount='auto' keeps {len(DISCOUNTS)} sums, {size(32 * p * p)} for {p:,} "
+                    f"columns, and is for up to {MOST_FOR_AUTO:,}; give a number"
+                )
+            return Lossless(ridge, discounts, about.seed, about.scaled or ridge is None)
+        if auto:
+            why = "there are more columns than rank" if about.quadratic else "the loss is logistic"
+            raise ParameterError(
+                f"discount='auto' needs sums of all columns, and {why}; give a number"
+            )
+        if p <= rank and not about.secure:
+            return PooledMemory(ridge, discounts, about.seed)
+        known = (rank, sparse and rank > 0, about.secure)
+        return PrincipalMemory(ridge, discounts, about.seed, *known)
 
 
-def side_by_side(n_weights: int, rank: int, sparse: bool = False) -> tuple[float, ...]:
-    """Strengths of the ridge that are tried, the default first."""
-    if n_weights <= rank:
-        return SIDE_BY_SIDE
-    return SPARSE_SIDE_BY_SIDE if sparse else LIMITED_SIDE_BY_SIDE
-
-
-def default_rank(n_columns: int, sparse: bool = False) -> int:
+def default_rank(about: About) -> int:
     """The rule behind ``rank=None``.
 
-    >>> default_rank(500), default_rank(5000), default_rank(100_000)
-    (500, 1024, 335)
-    >>> default_rank(5000, sparse=True), default_rank(40_000, sparse=True)
-    (524, 65)
+    >>> [default_rank(About(p)) for p in (500, 10_000, 20_000, 100_000)]
+    [500, 10000, 2048, 671]
+    >>> [default_rank(About(p, sparse=True)) for p in (500, 5000, 40_000)]
+    [500, 524, 65]
     """
-    if n_columns <= LOSSLESS:
-        return n_columns
-    if sparse:
-        return min(BEYOND, max(SPARSE_NUMBERS // n_columns, 1))
-    return min(BEYOND, MOST_NUMBERS // n_columns)
+    p = about.n_columns
+    most = LOSSLESS_ON_GPU if about.on_gpu else LOSSLESS
+    if p <= (LOSSLESS_OTHERWISE if about.sparse or not about.quadratic else most):
+        return p
+    if about.sparse:
+        return min(BEYOND, max(SPARSE_NUMBERS // p, 1))
+    return min(BEYOND, MOST_NUMBERS // p)
 
 
 class ElasticNet(SolverOption):
@@ -259,14 +244,6 @@ class ElasticNet(SolverOption):
     CoCoARegressor(n_nodes=4, solver=ElasticNet(alpha=0.1, l1_ratio=0.9))
     """
 
-    def by_sums(self) -> ElasticNet:
-        """Plain rounds alone."""
-        if self.rank != 0:
-            raise ParameterError(
-                "an elastic net's nodes offer the coordinator columns: secure sums are for rank=0"
-            )
-        return self
-
     on_devices = False  # coordinate descent goes from one column to the next
 
     def __init__(self, alpha: float | str = "auto", l1_ratio: float = 0.5, rank: int | None = None):
@@ -274,20 +251,24 @@ class ElasticNet(SolverOption):
         self.l1_ratio = l1_ratio
         self.rank = rank
 
-    def solver(
-        self, n_weights: int, seed: int, central: bool = True, sparse: bool = False
-    ) -> Solver[Any]:
+    def solver(self, about: About) -> Solver[Any]:
         """Of all tasks, by a coordinator that nodes offer columns; or every node's own."""
         alpha = None
         if not _is_auto(self.alpha):
             alpha = real("alpha", self.alpha, least=1e-100, most=1e100, beside="'auto'")
         l1_ratio = real("l1_ratio", self.l1_ratio, least=1e-6, most=1.0)
-        rank = LOSSLESS if self.rank is None else whole("rank", self.rank, least=0, most=1e9)
-        if not rank or not central:
+        rank = LOSSLESS_OTHERWISE
+        if self.rank is not None:
+            rank = whole("rank", self.rank, least=0, most=1e9)
+        if rank and about.secure:
+            raise ParameterError(
+                "an elastic net's nodes offer the coordinator columns: secure sums are for rank=0"
+            )
+        if not rank or not about.central:
             if alpha is None:
                 raise ParameterError("alpha='auto' needs a rank above 0, and a centre")
             return ElasticNetSolver(alpha, l1_ratio)
-        return CandidateSolver(alpha, l1_ratio, rank, seed)
+        return CandidateSolver(alpha, l1_ratio, rank, about.seed)
 
 
 SOLVERS: dict[str, type[SolverOption]] = {

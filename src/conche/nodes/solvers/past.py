@@ -15,10 +15,11 @@ from scipy import sparse
 
 from ...common.arrays import Array, column_dots, column_squares
 from ...common.linear import solve_upper, triangle_of
+from ...common.words import TOO_LARGE, too_large
 from ...errors import DataError, DivergenceError
 from ..scalars import PastScalars
 from ..scaling import Kept
-from .cholesky import TOO_LARGE, Cholesky
+from .cholesky import Cholesky
 from .l1 import FEW_ENTRIES, Penalty, elastic_net
 
 WELL_CONDITIONED = 1e-7  # reciprocal condition of columns of length one: nine digits are left
@@ -235,9 +236,7 @@ class Learning:
             if not np.isfinite(np.sum(column_squares(self.rows))):
                 raise DataError(TOO_LARGE)
             if not np.isfinite(np.sum(column_squares(self.rest))):
-                raise DivergenceError(
-                    "the targets are too large: their squares overflow; scale them"
-                )
+                raise DivergenceError(too_large("the target"))
         if len(self.rows) == len(self.rest):
             self.z = self._solved(self.rows, slice(None)) - w
         else:

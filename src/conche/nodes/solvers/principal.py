@@ -31,7 +31,8 @@ from .ridge import Ridged
 # The intercept's ridge. In units of it the constant is so long that what is cut beside it rounds to
 # the eps-th part of its square: not a ten-thousandth of the ridge, as with next to none.
 NEARLY_FREE = 1e-6
-JUDGED = 1024  # samples after which the ridge of sparse columns, of which there are many, is chosen
+# Of the ridge, in units of a column's variance; ties go to the first.
+STRENGTHS = (2.0, 0.02, 0.1, 0.5, 8.0, 32.0, 128.0, 512.0)
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,15 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
 
     @property
     def news(self) -> frozenset[str]:
-        """All that changes the directions, what they have cost, or how far samples lean."""
-        changing = {"weigh", "whole", "merge", "told", "unmerged", "witness"}
-        return frozenset(changing | {"lean", "lean_on", "lean_along", "lean_back"})
+        """All that changes the directions, or what they have cost."""
+        return frozenset({"weigh", "whole", "merge", "told", "unmerged", "witness"})
 
-    def enough(self, n_columns: int) -> float:
-        """Several strengths of many sparse columns are a burden: not for long."""
-        most = super().enough(n_columns)
-        return min(most, JUDGED) if self.settles and self.sparse else most
+    def strengths(self, quadratic: bool) -> tuple[float, ...]:
+        return STRENGTHS if quadratic and self.rank and self.damping is None else (1.0,)
+
+    def share(self, context: Context) -> float:
+        """One, where strengths say the rest."""
+        return 1.0 if len(context.each) > 1 else super().share(context)
 
     def report(self, block: Block, kept: Kept, look: Look) -> Array:
         """Also how many directions there are so far, which is the same on all nodes: for every
@@ -83,7 +85,7 @@ class PrincipalMemory(Ridged[PrincipalBlock]):
         probes = FEW if self.sparse else PROBES
         if not self.rank or not context.quadratic:  # then nobody asks what was lost
             probes = 0
-        sub = PrincipalBlock(units, pull, kept, context, self.seed, self.sparse, probes)
+        sub = PrincipalBlock(units, weights, pull, kept, context, self.seed, self.sparse, probes)
         if not self.rank:
             sub.ready(zeros(block, 0, block.shape[1]))
         return sub

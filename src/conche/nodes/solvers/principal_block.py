@@ -16,8 +16,6 @@ from ...common.arrays import (
     like,
     parts_of,
     positive,
-    repeated,
-    rows_of,
     scale_columns,
     scale_rows,
     space,
@@ -29,7 +27,6 @@ from ..scalars import PenaltyScalars
 from ..scaling import Kept
 from .base import Context, Proposing, Solution
 from .cholesky import Apart, Cholesky, Diagonal, robust_cholesky
-from .leaning import Leans
 from .pooled import rotation
 from .probes import Probes
 from .ridge import Units
@@ -39,7 +36,7 @@ from .witness import Witness
 WIDEST_BLOCK = 2048  # columns of a block whose curvature is kept as a matrix: 32 MB
 
 
-class PrincipalBlock(Leans, Witness, Proposing):
+class PrincipalBlock(Witness, Proposing):
     """One node's rows B = [V; A] and what it makes of them; coordinates are weights, in units of
     the ridge.
 
@@ -52,13 +49,13 @@ class PrincipalBlock(Leans, Witness, Proposing):
 
     questions = (
         *("gram", "shown", "sketch", "power", "project", "weigh", "merge", "told", "unmerged"),
-        *("whole", "coarse", "residual", "probe", "witness", "growth", "bent", "cut", "leverage"),
-        *("lean", "lean_on", "lean_along", "lean_back"),
+        *("whole", "coarse", "residual", "probe", "witness", "growth", "bent", "cut"),
     )
 
     def __init__(
         self,
         units: Units,
+        weights: Array,
         pull: Array | None,
         kept: Kept,
         context: Context,
@@ -67,6 +64,7 @@ class PrincipalBlock(Leans, Witness, Proposing):
         probes: int,
     ):
         self.units, self.context, self.each = units, context, context.each
+        self.constant = weights[-1:, :] * float(units.size[-1])
         self.stack = context.stack
         self.A = by_columns(units.columns.whole())
         n, p = self.A.shape
@@ -237,21 +235,11 @@ class PrincipalBlock(Leans, Witness, Proposing):
     def lift(self, d: Array) -> Array:
         return d / like(d, self.units.size)[:, None]
 
-    # ---- what it asks in the end: how far samples bend their own predictions ----
-
-    def leverage(self, d: Array, rows: Array, t: Array) -> Array:
-        """a.C^-1 a for some samples a: strengths x rows. Without t, V' D^-1 a."""
-        some = rows_of(self.A, rows)
-        if self.wide:  # D is diagonal, and nothing needs to be as wide as the block and as tall
-            return self.wide_leverage(some, t)
-        a = repeated(as_dense(some).T, len(self.each))
-        if not t.shape[0]:
-            return self.new @ self.inverse(a)
-        found = column_dots(a, self.inverse(a - self.new.T @ t))
-        return space(found).reshape(found, (len(self.each), -1))
+    # ---- what it asks in the end ----
 
     def wide_leverage(self, some: Block, t: Array) -> Array:
-        """The same where D is diagonal."""
+        """a.C^-1 a for some rows a, strengths x rows, where D is diagonal: nothing needs to be as
+        wide as the block and as tall. Without t, V' D^-1 a."""
         E = zeros(self.V, self.size) if self.new_E is None else self.new_E
         return leverages(some, self.new, [E + s for s in self.each], t)
 

@@ -16,19 +16,16 @@ import numpy as np
 from scipy import sparse
 
 from ...common.arrays import Array, Block
+from ...common.words import TOO_LARGE
 from ...errors import DataError
 from ..layout import Layout
 from ..scaling import GROWN, Kept
 from ..spread import ENOUGH, Look, Spread
 from .base import Context, Solver, Subproblem
-from .cholesky import TOO_LARGE
 from .stretched import Stretched
 
 DEFAULT_DAMPING = 4.0  # samples that the ridge counts for, at least
 WEIGHTS_TO_A_SAMPLE = 32.0  # and one for so many columns: a signal 32 times its noise
-ENOUGH_TIMES = 2  # samples for a column, after which the strength of the ridge hardly matters
-LEFT_OUT = 256  # samples of a task that are left out to choose that strength
-BETTER = 1.0  # standard errors by which one weaker than the default must do better there
 CONSTANT_DAMPING = 1e-3  # the same for constant columns
 FREE = 1e-10  # the intercept's ridge: next to none
 LEAST_DAMPING = 1e-12  # relative: what damping=0 means
@@ -49,9 +46,7 @@ class Ridged(Solver[S], ABC):
     """A solver whose penalty is a ridge that the nodes agree on in the first task.
 
     ``damping`` is lambda for all columns alike. None gives every column its own lambda_j
-    (`column_ridge`), from the first ten samples or more. Several strengths of it, ``each``, may be
-    tried side by side, with outputs of their own: for ever, or with ``settles`` until there are
-    samples enough that it hardly matters any more.
+    (`column_ridge`), from the first ten samples or more.
     """
 
     remembers: ClassVar[bool] = True
@@ -60,14 +55,10 @@ class Ridged(Solver[S], ABC):
     damping: float | None = None
     discounts: tuple[float, ...] = (1.0,)
     seed: int = 0
-    each: tuple[float, ...] = (1.0,)
-    settles: bool = False
 
-    def enough(self, n_columns: int) -> float:
-        return ENOUGH_TIMES * n_columns if self.settles else np.inf
-
-    def strengths(self) -> tuple[float, ...]:
-        return self.each
+    def share(self, context: Context) -> float:
+        """The samples that the ridge counts for."""
+        return default_share(context.n_columns)
 
     def precision(self, dtype: str) -> str:
         """Double, whatever the data are: sums over a whole stream lose what single has."""
@@ -175,7 +166,7 @@ class Ridged(Solver[S], ABC):
         return new
 
     def _ridge(self, block: Block, kept: Kept, context: Context) -> Array:
-        share = max(DEFAULT_DAMPING, context.n_columns / WEIGHTS_TO_A_SAMPLE)
+        share = self.share(context)
         if not _is_open(kept):
             ridge = kept.get("fresh", kept["ridge"])
             if "late" in kept:
@@ -226,6 +217,11 @@ def _nothing_open(kept: Kept, names: set[str]) -> dict[str, Array]:
 def may_change(kept: Kept) -> bool:
     """Whether this task's ridge may be another than the last task's."""
     return _is_open(kept) or "fresh" in kept or "late" in kept
+
+
+def default_share(n_columns: int) -> float:
+    """The samples that a ridge counts for which nobody has chosen."""
+    return max(DEFAULT_DAMPING, n_columns / WEIGHTS_TO_A_SAMPLE)
 
 
 def column_ridge(seen: Spread, scale: float, share: float = DEFAULT_DAMPING) -> Array:

@@ -8,10 +8,8 @@ from typing import Any
 from ...common.arrays import (
     Array,
     Block,
-    as_dense,
     gram,
     like,
-    rows_of,
     scale_columns,
     scale_rows,
     times,
@@ -63,11 +61,6 @@ class Stretched:
         G *= by
         G *= by[:, None]
         return G
-
-    def rows(self, which: Any) -> Array:
-        """Some rows, dense."""
-        some = as_dense(rows_of(self.block, which))
-        return some if self.by is None else some * like(some, self.by)
 
     def weighed(self, root: Array) -> Stretched:
         """diag(root) A diag(by)."""

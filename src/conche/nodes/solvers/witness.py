@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...common.arrays import Array, Block, column_dots, joined, positive, repeated, space, zeros
+from .base import Context
 from .probes import Probes
 from .ridge import Units
 
@@ -32,6 +33,8 @@ class Witness(ABC):
     probes: Probes
     stack: Stack | None
     lost: Array  # E o for every probe o
+    constant: Array  # the last weight at the task's start
+    context: Context
 
     @abstractmethod
     def image(self, z: Array) -> Array:
@@ -56,7 +59,7 @@ class Witness(ABC):
     def witness(self, d: Array, seen: Array) -> Array:
         """E o for every probe o, E what was cut between blocks before this task; ``seen`` is what
         all nodes' parts of o do to the rows. Answers, in rows: o.E d; |d|^2; |F_k d|, where
-        E = F^T F; |b|^2 and V' b for the b that this node owes."""
+        E = F^T F; |b|^2 for the b that this node owes; the intercept's square, or 0; V' b."""
         n, xp = self.A.shape[0], space(d)
         within = self.penalty(self.probes.o, strength=0.0)
         self.lost = self.probes.Ho - self.V.T @ seen[n:, :] - within
@@ -68,6 +71,7 @@ class Witness(ABC):
             column_dots(d, d)[None, :],
             xp.sum(positive(self._by_part(d, own)) ** 0.5, axis=0, keepdims=True),
             column_dots(owed, owed)[None, :],
+            (self.constant + d[-1:, :]) ** 2 * float(self.context.holds_intercept),
             self.new @ owed,
         )
         return joined(rows)

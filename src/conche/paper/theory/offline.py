@@ -67,6 +67,7 @@ class Stop(NamedTuple):
     square: float  # |m|^2 of the tasks' mean, weighed by their samples
     own: float  # sum of n_t |w*_t|^2
     loud: float  # sum of n_t sigma_t^2
+    as_new: Aim  # the last task, for an estimate that does not know it yet
     with_this: Aim
     with_all: Aim
 
@@ -105,9 +106,10 @@ def path(similarity: Similarity, n_samples: Numbers, noise_var: Numbers) -> Iter
         square = (1 - rho) ** 2 * square + 2 * rho * (1 - rho) * across + rho**2 * energy
         mean = similarity.advance(mean, t, np.full(len(similarity.partition), rho))
         own, loud = own + n * energy, loud + n * float(noise[t])
-        this = Aim((1 - rho) * across + rho * energy, energy + float(noise[t]))
+        aim = energy + float(noise[t])
+        new, this = Aim(across, aim), Aim((1 - rho) * across + rho * energy, aim)
         every = Aim(float(similarity.with_all(mean).sum()) / T, target)
-        yield Stop(N, square, own, loud, this, every)
+        yield Stop(N, square, own, loud, new, this, every)
 
 
 def best_damping(similarity: Similarity, n_samples: Numbers, noise_var: Numbers) -> float:

@@ -13,10 +13,10 @@ import numpy as np
 
 from ...common.arrays import Array, as_dense
 from ...errors import DataError, ParameterError
-from ...nodes.solvers.options import LOSSLESS
+from ...nodes.solvers.options import LOSSLESS_OTHERWISE
 from ...tasks import Task
 
-MOST_COLUMNS = LOSSLESS  # whose products are all kept, as a model would keep them
+MOST_COLUMNS = LOSSLESS_OTHERWISE  # whose products are all kept, as a model would keep them
 SAMPLED = 256  # rows of the first task that are kept of more columns than that; fewer later
 LOOKED_AT = 1000  # rows of a task, for the products of different rows
 ENOUGH = 10  # rows before deviations say something; and rows beyond the unknowns for least squares
