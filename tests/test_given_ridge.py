@@ -184,3 +184,18 @@ def test_mpi_predicts_the_same() -> None:
     command = [str(MPIEXEC), "-n", "2", sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE, timeout=100)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("ridge", [0.0, 1e-30, 1e-9])
+def test_too_weak_a_ridge_for_few_rows_is_refused(ridge: float, intercept: bool) -> None:
+    """The weights would be rounding; what is strong enough is used, as scikit-learn would."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((6, 50)), rng.standard_normal(6)
+    options: dict[str, Any] = {"fit_intercept": intercept, "scaling": None}
+    weak = conche.ConcheRegressor(2, solver=Memory(ridge=ridge), **options).fit(X, y)
+    with pytest.raises(conche.ParameterError, match="too weak for fewer rows than columns"):
+        _ = weak.coef_
+    given = conche.ConcheRegressor(2, solver=Memory(ridge=1e-3), **options).fit(X, y)
+    expected = Ridge(alpha=1e-3, fit_intercept=intercept).fit(X, y)
+    np.testing.assert_allclose(given.coef_, expected.coef_, rtol=1e-9)

@@ -29,7 +29,9 @@ def gap(sums: Sums, found: Solution, about_zero: bool, eps: float) -> tuple[floa
         r += sums.n * np.outer(mean, off)
         residual = residual + sums.n * off**2
     residual = np.maximum(residual, 0.0)
-    least = np.maximum(penalty, SINGULAR * squares[:, None])  # of A, column by column
+    least = penalty  # of A, column by column; products are not solved where they are singular
+    if sums.B is None:
+        least = np.maximum(penalty, SINGULAR * squares[:, None])
     left = 0.5 * np.sum(np.divide(r**2, least, out=np.zeros_like(r), where=least > 0), axis=0)
     objective = 0.5 * (residual + np.einsum("ij,ij->j", w, penalty * w))
     size = sums.YY[live] + sums.n * mean_y**2

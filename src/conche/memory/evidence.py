@@ -549,17 +549,18 @@ def _well_conditioned(M: Array, added: Array) -> Factor | None:
 def _penalised_rows(sums: Sums, which: Array, each: Array, wish: Wish) -> Array:
     """The same from few rows: P^-1 B^T (B P^-1 B^T + 1)^-1 y."""
     assert sums.B is not None
-    if not np.all(each > 0):
-        raise ParameterError(
-            f"ridge={wish.ridge:g}: there are fewer rows than columns, whose weights it leaves "
-            f"open; give a larger one, or leave it out"
-        )
     B, y = sums.B[:, which], sums.B[:, sums.p :]
     if not wish.intercept:
         root = sums.n**0.5
         B = np.vstack([B, root * sums.centre[which]])
         y = np.vstack([y, root * sums.centre[sums.p :]])
-    Z = B / np.sqrt(each)
-    K = Z @ Z.T
-    K.flat[:: len(K) + 1] += 1.0
-    return Z.T @ linalg.solve(K, y, assume_a="pos") / np.sqrt(each)[:, None]
+    factor = None
+    if np.all(each > 0):
+        Z = B / np.sqrt(each)
+        factor = _well_conditioned(Z @ Z.T, np.ones(len(Z)))
+    if factor is None:
+        raise ParameterError(
+            f"ridge={wish.ridge:g} is too weak for fewer rows than columns: their weights would be "
+            f"rounding; give a larger one, or leave it out"
+        )
+    return Z.T @ factor.back(factor.half(np.asfortranarray(y))) / np.sqrt(each)[:, None]

@@ -37,9 +37,7 @@ from ..common.arrays import (
 from ..common.linear import diagonal
 from ..common.outputs import Outputs
 
-ROOT_SHARE = (
-    2  # columns for a row, above which rows are kept themselves: no more numbers than products
-)
+ROOT_SHARE = 2  # columns for a row, above which rows are kept themselves: fewer numbers
 AT_ONCE = 2 << 20  # bytes of rows that are centred together
 LEAST = 256  # rows, at least
 STORED = 0.5  # share of a sparse column's rows that are stored, from which it is centred as a dense

@@ -14,6 +14,8 @@ from ..nodes.solvers import Context
 from ..nodes.solvers.cholesky import robust_cholesky
 from .base import CentralNetwork, Each
 
+NEARLY = 1e-3  # off the identity: what is a rotation to the last bit if it is turned once more
+
 
 class Gathered(NamedTuple):
     """What the coordinator has of a task."""
@@ -82,16 +84,13 @@ def _in_order(parts: Sequence[Any], partition: Partition) -> Block:
 def _draw_together(network: CentralNetwork) -> None:
     """Make one rotation of what all nodes have drawn: nobody has more than its own rows of it."""
     products = network.total("draw")
-    for _ in range(2):
+    while np.max(np.abs(products - np.eye(len(products)))) > NEARLY:
         products = network.total("turn", _triangle(products))
-    while products.size and np.max(np.abs(products - np.eye(len(products)))) > 1e-12:
-        products = network.total("turn", _triangle(products))
+    network.total("turn", _triangle(products))
 
 
 def _triangle(products: Array) -> Array:
     """R with R^T R = products."""
-    if not products.size:
-        return products
     L = robust_cholesky(products).L
     assert L is not None
     return np.tril(L).T
